@@ -58,7 +58,7 @@ static size_t whole_of(size_t n, size_t to)
                                  digits * size,                                                                        \
                                  digits * v_size,                                                                      \
                                  product,                                                                              \
-                                 ATTEND_ROWS * whole_of((size_t)a->h.total, MOST_TILE_ROWS),                           \
+                                 ATTEND_ROWS * ((size_t)a->h.total + MOST_TILE_ROWS - 1),                              \
                                  ATTEND_ROWS * whole_of(attend_larger((size_t)a->h.size, (size_t)a->h.v_size),         \
                                                         MOST_PANEL_WIDTH) };                                           \
         Rooms_##T r;                                                                                                   \

@@ -6,6 +6,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static bool has_v3(void)
 {
@@ -37,6 +39,27 @@ static bool has_v4bf16(void)
     return has_v4vnni() && __builtin_cpu_supports("avx512bf16");
 }
 
+/* Tiles are there for a process that has asked for them. */
+static bool has_v4amx(void)
+{
+    enum {
+        EXTENSIONS = 7,
+        AMX_BF16 = 1 << 22,
+        AMX_TILE = 1 << 24,
+        AMX_INT8 = 1 << 25,
+        ALL = AMX_BF16 | AMX_TILE | AMX_INT8
+    };
+    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM */
+    unsigned a, b, c, d;
+    if (!has_v4bf16() || !__get_cpuid_count(EXTENSIONS, 0, &a, &b, &c, &d) || (d & ALL) != ALL)
+        return false;
+#ifdef SYS_arch_prctl
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 
@@ -57,7 +80,8 @@ static const struct {
     const Kernels *kernels;
 } by_speed[] = {
 #if defined(__x86_64__)
-    { has_v4bf16, &kernels_v4bf16 },    { has_v4vnni, &kernels_v4vnni }, { has_v4, &kernels_v4 },
+    { has_v4amx, &kernels_v4amx },      { has_v4bf16, &kernels_v4bf16 },
+    { has_v4vnni, &kernels_v4vnni },    { has_v4, &kernels_v4 },
     { has_v3vnni, &kernels_v3vnni },    { has_v3, &kernels_v3 },
 #elif defined(__aarch64__)
     { has_i8mm, &kernels_i8mm },
@@ -66,7 +90,7 @@ static const struct {
 };
 
 #if defined(__x86_64__)
-const char *const kernels_levels[] = { "base", "v3", "v3vnni", "v4", "v4vnni", "v4bf16", NULL };
+const char *const kernels_levels[] = { "base", "v3", "v3vnni", "v4", "v4vnni", "v4bf16", "v4amx", NULL };
 #elif defined(__aarch64__)
 const char *const kernels_levels[] = { "base", "i8mm", NULL };
 #else

@@ -197,7 +197,8 @@ typedef struct CodeLoops {
     void (*sizes)(size_t n, const f32 *x, f32 *most);
 } CodeLoops;
 
-enum { MOST_TILE_ROWS = 12, MOST_PANEL_WIDTH = 32 }; /* of any level */
+/* Of any level; of f32 and f64; of bf16; and rows that are whole tiles of floats and of bf16 at every level. */
+enum { MOST_TILE_ROWS = 32, MOST_FLOAT_ROWS = 12, MOST_PANEL_WIDTH = 32, MOST_DEPTH = 32, WHOLE_TILES = 96 };
 
 typedef struct Kernels Kernels;
 

@@ -54,17 +54,24 @@ static size_t band_rows(const Panel *p)
     return p->k > PANEL_SEGMENT ? SUMMED_ROWS : BAND_ROWS;
 }
 
+/* Room for so many lanes of so many k, packed, in elements of sums. */
+static size_t lanes_room(const Panel *p, size_t lanes, size_t k)
+{
+    enum { IN_ONE = sizeof(f32) / sizeof(u16) };
+    return p->is_bf16 ? lanes * round_up(k, MOST_DEPTH) / IN_ONE : lanes * k;
+}
+
 /* Room for the rows that are packed at a time: a product of fewer rows never needs more. */
 static size_t rows_room(const Panel *p)
 {
-    const size_t rows = least(round_up(p->m, MOST_TILE_ROWS), band_rows(p));
-    return p->packed || is_thin(p) ? 0 : rows * least(p->k, BAND_DEPTH);
+    const size_t rows = least(p->m + MOST_TILE_ROWS - 1, band_rows(p));
+    return p->packed || is_thin(p) ? 0 : lanes_room(p, rows, least(p->k, BAND_DEPTH));
 }
 
 /* Columns of so many k that are packed at a time. */
 static size_t slice_cols(const Panel *p, size_t k)
 {
-    const size_t most = SLICE_BYTES / (p->is_bf16 ? sizeof(u16) : sizeof(f32)) / (k ? k : 1);
+    const size_t most = SLICE_BYTES / sizeof(f32) / (k ? lanes_room(p, MOST_PANEL_WIDTH, k) / MOST_PANEL_WIDTH : 1);
     return even_share(p->n, most < MOST_PANEL_WIDTH ? MOST_PANEL_WIDTH : most / MOST_PANEL_WIDTH * MOST_PANEL_WIDTH,
                       MOST_PANEL_WIDTH);
 }
@@ -73,15 +80,14 @@ static size_t slice_cols(const Panel *p, size_t k)
 static size_t columns_room(const Panel *p)
 {
     const size_t k = least(p->k, BAND_DEPTH), cols = round_up(p->n, MOST_PANEL_WIDTH);
-    const size_t most = SLICE_BYTES / (p->is_bf16 ? sizeof(u16) : sizeof(f32));
+    const size_t most = SLICE_BYTES / sizeof(f32), least_of_all = lanes_room(p, MOST_PANEL_WIDTH, k);
     if (is_thin(p) || p->columns_packed)
         return 0;
-    return least(cols * k, most < MOST_PANEL_WIDTH * k ? MOST_PANEL_WIDTH * k : most);
+    return least(lanes_room(p, cols, k), most < least_of_all ? least_of_all : most);
 }
 
 size_t panel_packed(const Panel *p)
 {
-    enum { MOST_DEPTH = 2 };
     return round_up(p->n, MOST_PANEL_WIDTH) * round_up(p->k, MOST_DEPTH);
 }
 
@@ -190,7 +196,7 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
             else if (!p->columns_packed)                                                                               \
                 l->pack_columns(n, p->k, some, p->ldb, step, columns, packed_depth(l, p->k) * l->width);               \
             for (size_t i = 0, m; i < p->m; i += m) {                                                                  \
-                m = least(p->m - i, TOLD_ROWS);                                                                        \
+                m = least(p->m - i, round_up(TOLD_ROWS, l->rows));                                                     \
                 if (!beside)                                                                                           \
                     l->multiply(m, n, p->k, tiles + i / l->rows * tile, tile, packed, c + i * p->ldc + j, p->ldc,      \
                                 fresh);                                                                                \
@@ -241,7 +247,7 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
     void panel_##N(const Kernels *level, const Panel *p, const T *a, const T *b, S *c, S *room)                        \
     {                                                                                                                  \
         Panel band = *p;                                                                                               \
-        const size_t rows = even_share(p->m, band_rows(p), MOST_TILE_ROWS), cols = band_cols(p);                       \
+        const size_t rows = even_share(p->m, band_rows(p), WHOLE_TILES), cols = band_cols(p);                          \
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
         for (size_t i = 0; i < p->m; i += rows)                                                                        \
             for (size_t j = 0; j < p->n; j += cols) {                                                                  \
@@ -274,7 +280,7 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
     void panel_sides_##N(const Kernels *level, const Panel *p, const T *a, const PanelSide *sides, size_t n, S *room)  \
     {                                                                                                                  \
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
-        const size_t most = even_share(p->m, BAND_ROWS, MOST_TILE_ROWS);                                               \
+        const size_t most = even_share(p->m, BAND_ROWS, WHOLE_TILES);                                                  \
         Panel band = *p;                                                                                               \
         for (size_t i = 0; i < n && !shares_rows(p, sides, n); i++) {                                                  \
             const Panel of = panel_of(p, &sides[i]);                                                                   \
@@ -283,8 +289,9 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
         for (size_t i = 0; i < p->m && shares_rows(p, sides, n); i += most) {                                          \
             band.m = least(p->m - i, most);                                                                            \
             band.row = p->row + i;                                                                                     \
-            sides_##N(l, &band, a + i * p->lda, sides, n, i, (T *)room,                                                \
-                      (T *)(room + least(round_up(p->m, MOST_TILE_ROWS), BAND_ROWS) * least(p->k, BAND_DEPTH)));       \
+            sides_##N(                                                                                                 \
+                l, &band, a + i * p->lda, sides, n, i, (T *)room,                                                      \
+                (T *)(room + lanes_room(p, least(p->m + MOST_TILE_ROWS - 1, BAND_ROWS), least(p->k, BAND_DEPTH))));    \
         }                                                                                                              \
     }
 SUMS(f32)

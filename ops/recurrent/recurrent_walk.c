@@ -140,7 +140,7 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
         }                                                                                                              \
         r.room_each = panel_room(&widest);                                                                             \
         r.room = eval_room(e, (size_t)parallel_threads(e->pool) * r.room_each, sizeof(T));                             \
-        recurrent_shares(e, (int64_t)p->m, MOST_TILE_ROWS, (double)p->m *(double)widest.n *(double)p->k, rows_of_##T,  \
+        recurrent_shares(e, (int64_t)p->m, WHOLE_TILES, (double)p->m *(double)widest.n *(double)p->k, rows_of_##T,     \
                          &r);                                                                                          \
     }                                                                                                                  \
     void recurrent_product_##T(Eval *e, const Panel *p, const void *a, const void *b, T *c)                            \

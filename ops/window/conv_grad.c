@@ -86,7 +86,7 @@ typedef struct WeightRun {
     size_t sights;       /* where in a room what taps see is told, in bytes */
 } WeightRun;
 
-enum { BLOCK = 512, TILE = MOST_TILE_ROWS }; /* positions that are multiplied at a time; rows that are gathered */
+enum { BLOCK = 512, TILE = MOST_FLOAT_ROWS }; /* positions that are multiplied at a time; rows that are gathered */
 
 /* Positions of one image among those of a block. */
 typedef struct Piece {

@@ -270,7 +270,7 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
 /* Where blocks of positions are too few for the threads, the results of a group are split, too: at whole tiles. */
 static void split_results(Correlation *c, int64_t blocks, int64_t threads)
 {
-    enum { LEAST = 48, WHOLE = MOST_TILE_ROWS };
+    enum { LEAST = 48, WHOLE = WHOLE_TILES };
     const int64_t most = (c->results + LEAST - 1) / LEAST;
     const int64_t wanted = threads > 1 && blocks % threads && blocks < 8 * threads ? threads : 1;
     c->parts = wanted < most ? wanted : most;

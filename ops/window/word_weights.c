@@ -9,10 +9,9 @@
 enum {
     X,
     DY,
-    BLOCK = 512,        /* positions that are multiplied at a time */
-    APART = BLOCK + 32, /* elements from line to line, so that they do not meet in one place of a cache */
-    STEPS = 2,          /* positions of a word */
-    TILE = MOST_TILE_ROWS,
+    BLOCK = 512,         /* positions that are multiplied at a time */
+    APART = BLOCK + 32,  /* elements from line to line, so that they do not meet in one place of a cache */
+    STEPS = 2,           /* positions of a word */
     MOST_SUMS = 1 << 20, /* of a part: they stay within bounds */
 };
 
@@ -99,8 +98,8 @@ static void add_positions(const Run *r, int64_t group, int64_t row, int64_t rows
                             .ldc = (size_t)r->results,
                             .fresh = fresh };
     pack(r, group, p, room);
-    for (int64_t i = 0; i < rows; i += (int64_t)product.m) {
-        product.m = rows - i < TILE ? (size_t)(rows - i) : TILE;
+    for (int64_t i = 0, tile = (int64_t)r->pairs->rows; i < rows; i += (int64_t)product.m) {
+        product.m = rows - i < tile ? (size_t)(rows - i) : r->pairs->rows;
         for (size_t k = 0; k < product.m; k++)
             gather(r, &sights, group, row + i + (int64_t)k, n, room->lines + k * APART);
         r->pairs->multiply(&product, (const u32 *)(const void *)room->lines, room->panels, room->sums + i * r->results);
@@ -135,7 +134,7 @@ static void run_parts(void *arg, int64_t begin, int64_t end, int worker)
     const Run *r = arg;
     Room room = { .sights = r->rooms + (size_t)worker * r->room };
     room.lines = (u16 *)(void *)((char *)room.sights + window_sights_bytes(&r->w, BLOCK));
-    room.panels = (u32 *)(void *)(room.lines + TILE * APART);
+    room.panels = (u32 *)(void *)(room.lines + r->pairs->rows * APART);
     room.back = (u16 *)(void *)(room.panels + whole_panels(r) * (BLOCK / STEPS));
     room.sums = (f32 *)(void *)(room.back + whole_panels(r) * BLOCK);
     room.digits = room.sums + r->part * r->results;
@@ -148,11 +147,12 @@ static void run_parts(void *arg, int64_t begin, int64_t end, int worker)
 /* Rows for every thread, as many as can be together. */
 static void split_rows(Run *r, int64_t threads)
 {
-    const int64_t tiles = (r->rows + TILE - 1) / TILE, most = MOST_SUMS / r->results / TILE;
+    const int64_t tile = (int64_t)r->pairs->rows, tiles = (r->rows + tile - 1) / tile,
+                  most = MOST_SUMS / r->results / tile;
     int64_t parts = r->groups % threads ? threads : 1;
     const int64_t least = (tiles + (most ? most : 1) - 1) / (most ? most : 1);
     parts = parts < least ? (least + parts - 1) / parts * parts : parts;
-    r->part = (tiles + parts - 1) / parts * TILE;
+    r->part = (tiles + parts - 1) / parts * tile;
     r->parts = (r->rows + r->part - 1) / r->part;
 }
 
@@ -175,7 +175,8 @@ bool word_weights(Eval *e, const Window *w, int64_t groups, const Type *x, const
     r.x = e->in[X]->data, r.dy = e->in[DY]->data;
     const size_t threads = (size_t)parallel_threads(e->pool);
     split_rows(&r, (int64_t)threads);
-    r.room = window_sights_bytes(w, BLOCK) + (size_t)(TILE * APART + 2 * whole_panels(&r) * BLOCK) * sizeof(u16) +
+    r.room = window_sights_bytes(w, BLOCK) +
+             (r.pairs->rows * APART + 2 * (size_t)whole_panels(&r) * BLOCK) * sizeof(u16) +
              (size_t)(r.part * r.results) * (1 + panel_digits((size_t)r.positions)) * sizeof(f32);
     r.room = (r.room + 63) / 64 * 64;
     r.rooms = eval_room(e, threads, r.room);

@@ -3,94 +3,22 @@
  * Both operands are packed into words of 32 bits, each of which holds two steps of k of one lane, a row or a column.  The
  * instruction takes subnormal numbers, operands and sums, for zeros and rounds sums of two products on its own, so that these
  * are not the bits of products of widened operands (docs/arithmetic.md says how near they are). */
-#include "ops/kernels/level/turn.h"
+#include "ops/kernels/level/bf16_words.h"
 
-#include <string.h>
+#if defined(__AVX512BF16__) && !defined(__AMX_BF16__)
 
-#ifdef __AVX512BF16__
-#include <immintrin.h>
-
-enum { DEPTH = 2, ROWS = 12, VECTORS = 2, LANES = 16, WIDTH = VECTORS * LANES, FEW = 4, TURNED = 64 };
-
-/* Words of `lanes` lanes whose steps are neighbours, four lanes by four words at a time. */
-static void turn_words(size_t lanes, size_t words, size_t group, const u16 *from, size_t lane, u32 *to)
-{
-    size_t i = 0;
-    if (lanes >= TURN_LEAST && words >= TURN_LEAST) {
-        turn_words_wide(lanes, words, from, lane * sizeof *from, to, group);
-        return;
-    }
-    for (; i + 4 <= lanes; i += 4) {
-        const u16 *x = from + i * lane;
-        size_t w = 0;
-        for (; w + 4 <= words; w += 4) {
-            __m128 a = _mm_loadu_ps((const void *)(x + 2 * w)), b = _mm_loadu_ps((const void *)(x + lane + 2 * w)),
-                   c = _mm_loadu_ps((const void *)(x + 2 * lane + 2 * w)),
-                   d = _mm_loadu_ps((const void *)(x + 3 * lane + 2 * w));
-            _MM_TRANSPOSE4_PS(a, b, c, d);
-            _mm_storeu_ps((void *)(to + w * group + i), a);
-            _mm_storeu_ps((void *)(to + (w + 1) * group + i), b);
-            _mm_storeu_ps((void *)(to + (w + 2) * group + i), c);
-            _mm_storeu_ps((void *)(to + (w + 3) * group + i), d);
-        }
-        for (; w < words; w++)
-            for (size_t r = 0; r < 4; r++)
-                memcpy(to + w * group + i + r, x + r * lane + 2 * w, sizeof *to);
-    }
-    for (; i < lanes; i++)
-        for (size_t w = 0; w < words; w++)
-            memcpy(to + w * group + i, from + i * lane + 2 * w, sizeof *to);
-}
-
-/* Words of lanes that are neighbours, or lie anyhow. */
-static void pair_steps(size_t lanes, size_t words, size_t group, const u16 *restrict from, size_t lane, size_t step,
-                       u32 *restrict to)
-{
-    for (size_t w = 0; w < words; w++, from += 2 * step, to += group) {
-        if (lane == 1 && lanes == WIDTH) { /* of a known number: whole vectors */
-            LEVEL_VECTOR
-            for (size_t i = 0; i < WIDTH; i++)
-                to[i] = (u32)from[i] | (u32)from[step + i] << 16;
-        } else if (lane == 1) {
-            LEVEL_VECTOR
-            for (size_t i = 0; i < lanes; i++)
-                to[i] = (u32)from[i] | (u32)from[step + i] << 16;
-        } else {
-            for (size_t i = 0; i < lanes; i++)
-                to[i] = (u32)from[i * lane] | (u32)from[i * lane + step] << 16;
-        }
-    }
-}
-
-/* Up to `group` lanes of k steps; behind an odd k stands a zero. */
-static void pack(size_t lanes, size_t k, size_t group, const u16 *from, size_t lane, size_t step, u32 *to)
-{
-    const size_t words = k / DEPTH;
-    for (size_t w = 0; w < words && step == 1; w += TURNED) /* what is written stays in a first-level cache */
-        turn_words(lanes, words - w < TURNED ? words - w : TURNED, group, from + DEPTH * w, lane, to + w * group);
-    if (step != 1)
-        pair_steps(lanes, words, group, from, lane, step, to);
-    for (size_t i = 0; k % DEPTH && i < lanes; i++)
-        to[words * group + i] = from[i * lane + (k - 1) * step];
-}
+enum { DEPTH = DEPTH_OF_WORD, ROWS = 12, VECTORS = 2, LANES = 16, WIDTH = VECTORS * LANES, FEW = 4 };
 
 static void pack_rows(size_t m, size_t k, const void *a, size_t row, size_t step, void *to, size_t apart)
 {
     for (size_t i = 0; i < m; i += ROWS)
-        pack(m - i < ROWS ? m - i : ROWS, k, ROWS, (const u16 *)a + i * row, row, step,
-             (u32 *)to + i / ROWS * (apart / DEPTH));
+        pack_words(m - i < ROWS ? m - i : ROWS, k, ROWS, (const u16 *)a + i * row, row, step,
+                   (u32 *)to + i / ROWS * (apart / DEPTH));
 }
 
 static void pack_columns(size_t n, size_t k, const void *b, size_t row, size_t step, void *to, size_t apart)
 {
-    const size_t words = (k + 1) / DEPTH;
-    for (size_t j = 0; j < n; j += WIDTH) {
-        const size_t width = n - j < WIDTH ? n - j : WIDTH;
-        u32 *panel = (u32 *)to + j / WIDTH * (apart / DEPTH);
-        pack(width, k, WIDTH, (const u16 *)b + j * step, step, row, panel);
-        for (size_t w = 0; w < words && width < WIDTH; w++)
-            memset(panel + w * WIDTH + width, 0, (WIDTH - width) * sizeof *panel);
-    }
+    pack_panels(WIDTH, 1, n, k, b, row, step, to, apart / DEPTH);
 }
 
 /* Some rows against one panel: sums live in registers for all words; fresh: they begin with zeros. */
@@ -165,6 +93,6 @@ static void multiply(size_t m, size_t n, size_t k, const void *rows, size_t tile
 }
 
 const PackedLoops LEVEL_NAME(packed_bf16) = { ROWS, WIDTH, DEPTH, pack_rows, pack_columns, multiply, NULL, NULL };
-#else
+#elif !defined(__AMX_BF16__)
 const PackedLoops LEVEL_NAME(packed_bf16) = { 0 };
 #endif

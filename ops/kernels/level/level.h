@@ -78,6 +78,7 @@ LEVEL_PARTS(v4)
 LEVEL_PRODUCTS(v3vnni)
 LEVEL_PRODUCTS(v4vnni)
 LEVEL_PRODUCTS(v4bf16)
+LEVEL_PRODUCTS(v4amx)
 #elif defined(__aarch64__)
 LEVEL_PRODUCTS(i8mm)
 #endif
