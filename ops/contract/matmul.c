@@ -115,6 +115,7 @@ typedef struct MatmulSide {
     size_t n, bp, bj; /* element (p,j) of b is at p * bp + j * bj */
     const void *b;
     void *c;
+    u16 *panels; /* b, packed once for all rows */
 } MatmulSide;
 
 enum { MOST_SIDES = MATMUL_BESIDE };
@@ -134,6 +135,7 @@ typedef struct MatmulRun {
     int n_sides;
     Arithmetic arithmetic;
     bool is_bf16; /* operands are multiplied as they lie, sums are f32 */
+    bool packs;   /* right operands are packed first, by whoever is there */
     char *rooms;  /* for each worker: what a product works in */
     size_t room;  /* bytes */
 } MatmulRun;
@@ -174,16 +176,18 @@ static void tiles_of_floats(const MatmulRun *r, MatmulTile *t, int n, void *room
     PanelSide sides[MOST_SIDES];
     PanelWatch watch[MOST_SIDES];
     const Kernels *level = r->e->kernels;
-    const Panel p = { .m = t->m, .k = r->k, .lda = r->ai, .a_step = r->ap, .is_bf16 = r->is_bf16 };
+    const Panel p = {
+        .m = t->m, .k = r->k, .lda = r->ai, .a_step = r->ap, .is_bf16 = r->is_bf16, .columns_packed = r->packs
+    };
     const size_t sum = r->arithmetic == ARITH_F64 ? sizeof(f64) : sizeof(f32), one = r->is_bf16 ? sizeof(u16) : sum;
     for (int i = 0; i < n; i++) {
         const MatmulSide *s = t[i].side;
         watch[i] = (PanelWatch){ tile_done, &t[i] };
         sides[i] = (PanelSide){ .n = t[i].n,
-                                .ldb = s->bp,
+                                .ldb = r->packs ? panel_apart(level, r->k) : s->bp,
                                 .b_step = s->bj,
                                 .ldc = s->n,
-                                .b = (const char *)s->b + t[i].b * one,
+                                .b = r->packs ? (const char *)s->panels : (const char *)s->b + t[i].b * one,
                                 .c = (char *)s->c + t[i].c * sum,
                                 .watch = eval_is_told(s->e) ? &watch[i] : NULL };
     }
@@ -313,16 +317,26 @@ static int64_t least_of(int64_t x, int64_t y)
     return x < y ? x : y;
 }
 
+enum { WHOLE_COLS = 32, LEAST = 64 }; /* of a panel; rows or columns that are worth a share */
+
+/* Whether the right operands are packed once for all rows and threads, at a level that multiplies faster than it packs. */
+static bool packs_once(const MatmulRun *r, int64_t stack, int64_t threads)
+{
+    return r->is_bf16 && stack == 1 && r->k > 0 && (int64_t)r->m >= LEAST * threads &&
+           kernels_packed_bf16(r->e->kernels)->multiply_lying;
+}
+
 /* A stack of few matrices is split so that every thread has its share: the longer side, since what is not split is packed
- * by every thread. */
+ * by every thread, or rows where nothing else is packed for them. */
 static void split_matrix(MatmulRun *r, int64_t stack, int64_t threads)
 {
-    enum { WHOLE_ROWS = 12, WHOLE_COLS = 32, LEAST = 64 }; /* of tiles and panels; what is worth a share */
-    const int64_t m = (int64_t)r->m, n = (int64_t)r->n;
+    const int64_t m = (int64_t)r->m, n = (int64_t)r->n, tile = r->is_bf16 ? MOST_TILE_ROWS : MOST_FLOAT_ROWS;
     const bool few = stack % threads != 0 && stack < 4 * threads;
-    r->down = few && m >= n ? least_of(threads, (m + LEAST - 1) / LEAST) : 1;
-    r->across = few && m < n ? least_of(threads, (n + LEAST - 1) / LEAST) : 1;
-    r->rows = (size_t)((m + r->down - 1) / r->down + WHOLE_ROWS - 1) / WHOLE_ROWS * WHOLE_ROWS;
+    r->packs = packs_once(r, stack, threads);
+    const bool by_rows = m >= n || r->packs;
+    r->down = few && by_rows ? least_of(threads, (m + LEAST - 1) / LEAST) : 1;
+    r->across = few && !by_rows ? least_of(threads, (n + LEAST - 1) / LEAST) : 1;
+    r->rows = (size_t)(((m + r->down - 1) / r->down + tile - 1) / tile * tile);
     r->cols = (size_t)((n + r->across - 1) / r->across + WHOLE_COLS - 1) / WHOLE_COLS * WHOLE_COLS;
     r->down = (int64_t)((r->m + r->rows - 1) / r->rows);
     r->across = (int64_t)((r->n + r->cols - 1) / r->cols);
@@ -331,11 +345,46 @@ static void split_matrix(MatmulRun *r, int64_t stack, int64_t threads)
 /* What each worker needs for products of floats: of sides one after the other. */
 static void matmul_rooms(Eval *e, MatmulRun *r)
 {
-    const Panel p = {
-        .m = r->rows, .n = r->cols, .k = r->k, .a_step = r->ap, .b_step = r->sides[0].bj, .is_bf16 = r->is_bf16
-    };
+    const Panel p = { .m = r->rows,
+                      .n = r->cols,
+                      .k = r->k,
+                      .a_step = r->ap,
+                      .b_step = r->sides[0].bj,
+                      .is_bf16 = r->is_bf16,
+                      .columns_packed = r->packs };
     r->room = (panel_room(&p) * (r->arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64)) + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)parallel_threads(e->pool), r->room);
+}
+
+/* Some panels of the right operands, counted through all sides. */
+static void pack_panels(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const MatmulRun *r = arg;
+    (void)worker;
+    for (int i = 0; i < r->n_sides; i++) {
+        const MatmulSide *s = &r->sides[i];
+        const int64_t panels = (int64_t)(s->n + WHOLE_COLS - 1) / WHOLE_COLS;
+        const size_t from = begin > 0 ? (size_t)begin * WHOLE_COLS : 0, to = (size_t)least_of(end, panels) * WHOLE_COLS;
+        Panel p = { .k = r->k, .ldb = s->bp, .b_step = s->bj, .is_bf16 = true };
+        if (begin < panels && end > 0) {
+            p.n = (to < s->n ? to : s->n) - from;
+            panel_pack_bf16(r->e->kernels, &p, (const u16 *)s->b + from * s->bj,
+                            s->panels + from / WHOLE_COLS * panel_apart(r->e->kernels, r->k));
+        }
+        begin -= panels, end -= panels;
+    }
+}
+
+static void pack_sides(Eval *e, MatmulRun *r)
+{
+    int64_t panels = 0;
+    for (int i = 0; i < r->n_sides; i++) {
+        MatmulSide *s = &r->sides[i];
+        const int64_t own = (int64_t)(s->n + WHOLE_COLS - 1) / WHOLE_COLS;
+        s->panels = eval_room(e, (size_t)own * panel_apart(e->kernels, r->k), sizeof *s->panels);
+        panels += own;
+    }
+    eval_parallel(e, panels, pack_panels, r);
 }
 
 /* Rows of a stack that all meet the same right operand are rows of one matrix, for which that is packed once. */
@@ -377,6 +426,8 @@ static Status matmul_sides(Eval *const *calls, int n)
     split_matrix(&r, stack, parallel_threads(e->pool));
     if (r.arithmetic == ARITH_F32 || r.arithmetic == ARITH_F64)
         matmul_rooms(e, &r);
+    if (r.packs)
+        pack_sides(e, &r);
     eval_parallel(e, stack * r.down * r.across, matmul_tiles, &r);
     return OK;
 }

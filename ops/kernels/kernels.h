@@ -58,9 +58,10 @@ typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, con
 typedef void GemmF64(size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b, size_t ldb, f64 *c,
                      size_t ldc);
 /* Products of packed operands: rows of a in tiles of so many, columns of b in panels of so many, k filled up with zeros to a
- * multiple of depth.  Those of bf16 have c in f32 and neither multiply_beside nor turn. */
+ * multiple of depth; so much of k is best packed and multiplied at a time.  Those of bf16 have c in f32 and neither
+ * multiply_beside nor turn; those that multiply tiles may have multiply_lying, and no others. */
 typedef struct PackedLoops {
-    size_t rows, width, depth;
+    size_t rows, width, depth, at_a_time;
     /* m rows of k elements, which lie `step` apart, into tiles that lie `apart` apart */
     void (*pack_rows)(size_t m, size_t k, const void *a, size_t row, size_t step, void *to, size_t apart);
     /* n columns of k elements, the rows of which lie `row` apart and the columns `step`, into panels `apart` apart */
@@ -71,6 +72,9 @@ typedef struct PackedLoops {
     /* the same with b as it lies, for few rows; room for a panel */
     void (*multiply_beside)(size_t m, size_t n, size_t k, const void *a, size_t tile, const void *b, size_t ldb,
                             void *c, size_t ldc, bool fresh, void *room);
+    /* the same with a as it lies, rows lda apart, and b packed; k is a multiple of depth */
+    void (*multiply_lying)(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b, void *c, size_t ldc,
+                           bool fresh);
     /* to[c, r] = from[r, c], rows and columns of `from` */
     void (*turn)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row);
 } PackedLoops;
@@ -198,7 +202,14 @@ typedef struct CodeLoops {
 } CodeLoops;
 
 /* Of any level; of f32 and f64; of bf16; and rows that are whole tiles of floats and of bf16 at every level. */
-enum { MOST_TILE_ROWS = 32, MOST_FLOAT_ROWS = 12, MOST_PANEL_WIDTH = 32, MOST_DEPTH = 32, WHOLE_TILES = 96 };
+enum {
+    MOST_TILE_ROWS = 32,
+    MOST_FLOAT_ROWS = 12,
+    MOST_PANEL_WIDTH = 32,
+    MOST_DEPTH = 32,
+    WHOLE_TILES = 96,
+    USUAL_DEPTH = 512
+};
 
 typedef struct Kernels Kernels;
 

@@ -3,9 +3,11 @@
 #include <string.h>
 
 enum {
-    BAND_ROWS = 1152,      /* of a, at most, that are packed together: what is packed of b serves all of them */
-    SUMMED_ROWS = 384,     /* where there are segments to join */
-    BAND_DEPTH = 512,      /* of k, at most, that is packed at a time */
+    BAND_ROWS = 1152,         /* of a, at most, that are packed together: what is packed of b serves all of them */
+    SUMMED_ROWS = 384,        /* where there are segments to join */
+    BAND_DEPTH = USUAL_DEPTH, /* of k, at most, that is packed at a time, where sums of more are not worth keeping */
+    DEEP_BYTES = 1 << 19,     /* of a that are multiplied together where they are, and then of segments to join: */
+    DEEP_SUMMED = 96,
     BAND_COLS = 512,       /* of c that are summed together, where there are segments to join */
     SLICE_BYTES = 1 << 18, /* of b, as f32 or bf16, that are packed at a time and stay in a second-level cache */
     TOLD_ROWS = 48,        /* that are told of at a time: what is made is in that cache still */
@@ -61,11 +63,36 @@ static size_t lanes_room(const Panel *p, size_t lanes, size_t k)
     return p->is_bf16 ? lanes * round_up(k, MOST_DEPTH) / IN_ONE : lanes * k;
 }
 
-/* Room for the rows that are packed at a time: a product of fewer rows never needs more. */
+/* Rows of so many k that are multiplied together where all of k is: whole tiles. */
+static size_t deep_rows(size_t k)
+{
+    const size_t most = DEEP_BYTES / sizeof(u16) / (k ? k : 1), rows = most / WHOLE_TILES * WHOLE_TILES;
+    return k > PANEL_SEGMENT || !rows ? DEEP_SUMMED : least(rows, BAND_ROWS);
+}
+
+/* So much of k at a time: where b would be packed for a band of rows, as many rows as can be count for more. */
+static size_t most_depth(const PackedLoops *l, const Panel *p)
+{
+    return p->columns_packed ? l->at_a_time : BAND_DEPTH;
+}
+
+static size_t rows_of_band(const PackedLoops *l, const Panel *p)
+{
+    return even_share(p->m, most_depth(l, p) > BAND_DEPTH ? deep_rows(p->k) : band_rows(p), WHOLE_TILES);
+}
+
+/* Room for the rows that are packed at a time, at any level: a product of fewer rows never needs more. */
+static size_t room_of_rows(const Panel *p)
+{
+    const size_t rows = p->m + MOST_TILE_ROWS - 1,
+                 flat = lanes_room(p, least(rows, band_rows(p)), least(p->k, BAND_DEPTH));
+    const size_t deep = p->is_bf16 ? lanes_room(p, least(rows, deep_rows(p->k)), least(p->k, PANEL_SEGMENT)) : 0;
+    return flat > deep ? flat : deep;
+}
+
 static size_t rows_room(const Panel *p)
 {
-    const size_t rows = least(p->m + MOST_TILE_ROWS - 1, band_rows(p));
-    return p->packed || is_thin(p) ? 0 : lanes_room(p, rows, least(p->k, BAND_DEPTH));
+    return p->packed || is_thin(p) ? 0 : room_of_rows(p);
 }
 
 /* Columns of so many k that are packed at a time. */
@@ -145,6 +172,42 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
     return round_up(k, l->depth);
 }
 
+size_t panel_apart(const Kernels *level, size_t k)
+{
+    const PackedLoops *l = kernels_packed_bf16(level);
+    return packed_depth(l, k) * l->width;
+}
+
+/* Whether a is multiplied as it lies: its rows begin lines of a cache. */
+static bool is_lying(const PackedLoops *l, const Panel *p, const void *a)
+{
+    enum { LINE = 64 };
+    return l->multiply_lying && !p->packed && p->a_step <= 1 && p->k % l->depth == 0 && p->lda % l->depth == 0 &&
+           (uintptr_t)a % LINE == 0;
+}
+
+/* Some rows of a, packed or as they lie. */
+typedef struct Rows {
+    const void *at;
+    size_t tile; /* elements from tile to tile, or from row to row */
+    bool lie;
+} Rows;
+
+/* Some rows from row i on against packed columns. */
+static void multiply(const PackedLoops *l, const Rows *rows, size_t size, size_t i, size_t m, size_t n, size_t k,
+                     const void *columns, void *c, size_t ldc, bool fresh)
+{
+    const void *at = (const char *)rows->at + (rows->lie ? i : i / l->rows) * rows->tile * size;
+    (rows->lie ? l->multiply_lying : l->multiply)(m, n, k, at, rows->tile, columns, c, ldc, fresh);
+}
+
+/* Columns that are multiplied at a time: of those that are packed already as many as follow each other. */
+static size_t columns_at_once(const PackedLoops *l, const Panel *p)
+{
+    const bool follow = !p->columns_packed || p->ldb == packed_depth(l, p->k) * l->width;
+    return follow ? slice_cols(p, p->k) : l->width;
+}
+
 #define SUMS(T)                                                                                                        \
     static void add_left_##T(T *sum, size_t rows, size_t cols, size_t stride, const T *digit)                          \
     {                                                                                                                  \
@@ -183,42 +246,49 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
         p->ldb = apart;                                                                                                \
     }                                                                                                                  \
     /* Some k of a segment: fresh, the first ones; last, those after which it is done. */                              \
-    static void add_##N(const PackedLoops *l, const Panel *p, const T *tiles, size_t tile, const T *b, S *c,           \
-                        T *columns, bool fresh, bool last)                                                             \
+    static void add_##N(const PackedLoops *l, const Panel *p, const Rows *rows, const T *b, S *c, T *columns,          \
+                        bool fresh, bool last)                                                                         \
     {                                                                                                                  \
-        const size_t step = p->b_step ? p->b_step : 1, cols = p->columns_packed ? l->width : slice_cols(p, p->k);      \
+        const size_t step = p->b_step ? p->b_step : 1, cols = columns_at_once(l, p);                                   \
         const bool beside = !p->columns_packed && p->m <= FEW_ROWS && step == 1 && l->multiply_beside;                 \
         for (size_t j = 0, n; j < p->n; j += n) {                                                                      \
             n = least(p->n - j, cols);                                                                                 \
             const T *some = b + place_in_b(l, p, 0, j), *packed = p->columns_packed ? some : columns;                  \
             if (beside)                                                                                                \
-                l->multiply_beside(p->m, n, p->k, tiles, tile, some, p->ldb, c + j, p->ldc, fresh, columns);           \
+                l->multiply_beside(p->m, n, p->k, rows->at, rows->tile, some, p->ldb, c + j, p->ldc, fresh, columns);  \
             else if (!p->columns_packed)                                                                               \
                 l->pack_columns(n, p->k, some, p->ldb, step, columns, packed_depth(l, p->k) * l->width);               \
             for (size_t i = 0, m; i < p->m; i += m) {                                                                  \
                 m = least(p->m - i, round_up(TOLD_ROWS, l->rows));                                                     \
                 if (!beside)                                                                                           \
-                    l->multiply(m, n, p->k, tiles + i / l->rows * tile, tile, packed, c + i * p->ldc + j, p->ldc,      \
-                                fresh);                                                                                \
+                    multiply(l, rows, sizeof(T), i, m, n, p->k, packed, c + i * p->ldc + j, p->ldc, fresh);            \
                 if (last)                                                                                              \
                     tell(p, i, m, j, n);                                                                               \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
+    /* Rows of a band at some k from step k on, packed into `room` unless they are or need not be. */                  \
+    static Rows rows_##N(const PackedLoops *l, const Panel *p, const T *a, size_t k, T *room)                          \
+    {                                                                                                                  \
+        const size_t a_step = p->a_step ? p->a_step : 1;                                                               \
+        if (p->packed)                                                                                                 \
+            return (Rows){ a + k * l->rows, p->lda, false };                                                           \
+        if (is_lying(l, p, a))                                                                                         \
+            return (Rows){ a + k, p->lda, true };                                                                      \
+        const Rows packed = { room, packed_depth(l, p->k) * l->rows, false };                                          \
+        l->pack_rows(p->m, p->k, a + k * a_step, p->lda, a_step, room, packed.tile);                                   \
+        return packed;                                                                                                 \
+    }                                                                                                                  \
     /* A segment of a band. */                                                                                         \
-    static void segment_##N(const PackedLoops *l, const Panel *segment, const T *a, const T *b, S *c, T *rows,         \
+    static void segment_##N(const PackedLoops *l, const Panel *segment, const T *a, const T *b, S *c, T *room,         \
                             T *columns, bool ends)                                                                     \
     {                                                                                                                  \
         Panel p = *segment;                                                                                            \
-        const size_t a_step = p.a_step ? p.a_step : 1, depth = even_share(p.k, BAND_DEPTH, l->depth);                  \
+        const size_t depth = even_share(p.k, most_depth(l, &p), l->depth);                                             \
         for (size_t k = 0; k < segment->k; k += p.k) {                                                                 \
             p.k = least(segment->k - k, depth);                                                                        \
-            const T *tiles = p.packed ? a + k * l->rows : rows;                                                        \
-            const size_t tile = p.packed ? p.lda : packed_depth(l, p.k) * l->rows;                                     \
-            if (!p.packed)                                                                                             \
-                l->pack_rows(p.m, p.k, a + k * a_step, p.lda, a_step, rows, tile);                                     \
-            add_##N(l, &p, tiles, tile, b + place_in_b(l, &p, k, 0), c, columns, k == 0,                               \
-                    ends && k + p.k == segment->k);                                                                    \
+            const Rows rows = rows_##N(l, &p, a, k, room);                                                             \
+            add_##N(l, &p, &rows, b + place_in_b(l, &p, k, 0), c, columns, k == 0, ends && k + p.k == segment->k);     \
         }                                                                                                              \
     }                                                                                                                  \
     /* A band, segment by segment. */                                                                                  \
@@ -247,8 +317,8 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
     void panel_##N(const Kernels *level, const Panel *p, const T *a, const T *b, S *c, S *room)                        \
     {                                                                                                                  \
         Panel band = *p;                                                                                               \
-        const size_t rows = even_share(p->m, band_rows(p), WHOLE_TILES), cols = band_cols(p);                          \
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
+        const size_t rows = rows_of_band(l, p), cols = band_cols(p);                                                   \
         for (size_t i = 0; i < p->m; i += rows)                                                                        \
             for (size_t j = 0; j < p->n; j += cols) {                                                                  \
                 band.m = least(p->m - i, rows);                                                                        \
@@ -264,23 +334,22 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
     static void sides_##N(const PackedLoops *l, const Panel *band, const T *a, const PanelSide *sides, size_t n,       \
                           size_t row, T *rows, T *columns)                                                             \
     {                                                                                                                  \
-        const size_t a_step = band->a_step ? band->a_step : 1, most = even_share(band->k, BAND_DEPTH, l->depth);       \
-        for (size_t k = 0, depth; k < band->k; k += depth) {                                                           \
-            depth = least(band->k - k, most);                                                                          \
-            l->pack_rows(band->m, depth, a + k * a_step, band->lda, a_step, rows, packed_depth(l, depth) * l->rows);   \
+        Panel p = *band;                                                                                               \
+        const size_t most = even_share(band->k, most_depth(l, band), l->depth);                                        \
+        for (size_t k = 0; k < band->k; k += p.k) {                                                                    \
+            p.k = least(band->k - k, most);                                                                            \
+            const Rows of_band = rows_##N(l, &p, a, k, rows);                                                          \
             for (size_t i = 0; i < n; i++) {                                                                           \
-                Panel p = panel_of(band, &sides[i]);                                                                   \
-                p.k = depth;                                                                                           \
-                add_##N(l, &p, rows, packed_depth(l, depth) * l->rows,                                                 \
-                        (const T *)sides[i].b + place_in_b(l, &p, k, 0), (S *)sides[i].c + row * p.ldc, columns,       \
-                        k == 0, k + depth == band->k);                                                                 \
+                const Panel of = panel_of(&p, &sides[i]);                                                              \
+                add_##N(l, &of, &of_band, (const T *)sides[i].b + place_in_b(l, &of, k, 0),                            \
+                        (S *)sides[i].c + row * of.ldc, columns, k == 0, k + of.k == band->k);                         \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
     void panel_sides_##N(const Kernels *level, const Panel *p, const T *a, const PanelSide *sides, size_t n, S *room)  \
     {                                                                                                                  \
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
-        const size_t most = even_share(p->m, BAND_ROWS, WHOLE_TILES);                                                  \
+        const size_t most = rows_of_band(l, p);                                                                        \
         Panel band = *p;                                                                                               \
         for (size_t i = 0; i < n && !shares_rows(p, sides, n); i++) {                                                  \
             const Panel of = panel_of(p, &sides[i]);                                                                   \
@@ -289,9 +358,7 @@ static size_t packed_depth(const PackedLoops *l, size_t k)
         for (size_t i = 0; i < p->m && shares_rows(p, sides, n); i += most) {                                          \
             band.m = least(p->m - i, most);                                                                            \
             band.row = p->row + i;                                                                                     \
-            sides_##N(                                                                                                 \
-                l, &band, a + i * p->lda, sides, n, i, (T *)room,                                                      \
-                (T *)(room + lanes_room(p, least(p->m + MOST_TILE_ROWS - 1, BAND_ROWS), least(p->k, BAND_DEPTH))));    \
+            sides_##N(l, &band, a + i * p->lda, sides, n, i, (T *)room, (T *)(room + room_of_rows(p)));                \
         }                                                                                                              \
     }
 SUMS(f32)

@@ -36,6 +36,9 @@ size_t panel_room(const Panel *p);
 /* The elements that b takes when it is packed. */
 size_t panel_packed(const Panel *p);
 
+/* Elements from panel to panel of b, packed by panel_pack_bf16. */
+size_t panel_apart(const Kernels *level, size_t k);
+
 /* Packs b once for many products, of any number of rows, and has the panel say so.  Column j, where a panel begins, then is at
  * j * k of what is packed, k filled up to PackedLoops.depth. */
 void panel_pack_f32(const Kernels *level, Panel *p, const f32 *b, f32 *to);

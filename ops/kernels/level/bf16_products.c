@@ -92,7 +92,15 @@ static void multiply(size_t m, size_t n, size_t k, const void *rows, size_t tile
     }
 }
 
-const PackedLoops LEVEL_NAME(packed_bf16) = { ROWS, WIDTH, DEPTH, pack_rows, pack_columns, multiply, NULL, NULL };
+const PackedLoops LEVEL_NAME(packed_bf16) = {
+    .rows = ROWS,
+    .width = WIDTH,
+    .depth = DEPTH,
+    .at_a_time = USUAL_DEPTH,
+    .pack_rows = pack_rows,
+    .pack_columns = pack_columns,
+    .multiply = multiply,
+};
 #elif !defined(__AMX_BF16__)
 const PackedLoops LEVEL_NAME(packed_bf16) = { 0 };
 #endif

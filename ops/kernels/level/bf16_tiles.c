@@ -37,19 +37,23 @@ static void turn_block(size_t m, size_t k, const u16 *from, size_t row, size_t s
     turn_words_wide(TILE_SIDE, m, words, ROWS * sizeof *words, (u32 *)(void *)to, TILE_SIDE);
 }
 
+static void pack_block(size_t m, size_t k, const u16 *from, size_t row, size_t step, u16 *to)
+{
+    if (step == 1)
+        copy_block(m, k, from, row, to);
+    else
+        turn_block(m, k, from, row, step, to);
+}
+
+/* Rows that are neighbours are walked along their steps, which each lie in a page of their own. */
 static void pack_rows(size_t m, size_t k, const void *a, size_t row, size_t step, void *to, size_t apart)
 {
-    for (size_t i = 0; i < m; i += ROWS) {
-        const size_t some = m - i < ROWS ? m - i : ROWS;
-        const u16 *from = (const u16 *)a + i * row;
-        u16 *tile = (u16 *)to + i / ROWS * apart;
-        for (size_t p = 0; p < k; p += DEPTH, tile += ROWS * DEPTH) {
-            const size_t steps = k - p < DEPTH ? k - p : DEPTH;
-            if (step == 1)
-                copy_block(some, steps, from + p, row, tile);
-            else
-                turn_block(some, steps, from + p * step, row, step, tile);
-        }
+    const size_t tiles = (m + ROWS - 1) / ROWS, blocks = (k + DEPTH - 1) / DEPTH;
+    for (size_t at = 0; at < tiles * blocks; at++) {
+        const size_t tile = step == 1 ? at / blocks : at % tiles, block = step == 1 ? at % blocks : at / tiles;
+        const size_t i = tile * ROWS, p = block * DEPTH;
+        pack_block(m - i < ROWS ? m - i : ROWS, k - p < DEPTH ? k - p : DEPTH, (const u16 *)a + i * row + p * step, row,
+                   step, (u16 *)to + tile * apart + block * ROWS * DEPTH);
     }
 }
 
@@ -58,21 +62,49 @@ static void pack_columns(size_t n, size_t k, const void *b, size_t row, size_t s
     pack_panels(WIDTH, TILE_SIDE, n, k, b, row, step, to, apart / DEPTH_OF_WORD);
 }
 
-static void multiply(size_t m, size_t n, size_t k, const void *rows, size_t tile, const void *columns, void *to,
-                     size_t ldc, bool fresh)
+/* Where rows lie: from one to the next, to the second tile, to the next block, and to the next two tiles, in bytes. */
+typedef struct Rows {
+    size_t row, tile, block, apart;
+} Rows;
+
+static void multiply_rows(size_t m, size_t n, size_t k, const char *a, const Rows *r, const char *columns, u32 *c,
+                          size_t ldc, bool fresh)
 {
     enum { LINE = WIDTH * sizeof(u32) };
     const size_t blocks = (k + DEPTH - 1) / DEPTH;
-    const u16 *a = rows;
     tiles_begin();
-    for (size_t i = 0; i < m; i += ROWS, a += tile) {
+    for (size_t i = 0; i < m; i += ROWS, a += r->apart) {
         const char *b = columns;
         for (size_t j = 0; j < n; j += WIDTH, b += blocks * TILE_SIDE * LINE)
-            add_tiles(m - i < ROWS ? m - i : ROWS, n - j < WIDTH ? n - j : WIDTH, blocks, (const char *)a, TILE_LINE,
-                      TILE_SIDE * TILE_LINE, ROWS * TILE_LINE, b, LINE, (u32 *)to + i * ldc + j, ldc, fresh);
+            add_tiles(m - i < ROWS ? m - i : ROWS, n - j < WIDTH ? n - j : WIDTH, blocks, a, r->row, r->tile, r->block,
+                      b, LINE, c + i * ldc + j, ldc, fresh);
     }
     tiles_end();
 }
 
-const PackedLoops LEVEL_NAME(packed_bf16) = { ROWS, WIDTH, DEPTH, pack_rows, pack_columns, multiply, NULL, NULL };
+static void multiply(size_t m, size_t n, size_t k, const void *a, size_t tile, const void *b, void *c, size_t ldc,
+                     bool fresh)
+{
+    const Rows packed = { TILE_LINE, TILE_SIDE * TILE_LINE, ROWS * TILE_LINE, tile * sizeof(u16) };
+    multiply_rows(m, n, k, a, &packed, b, c, ldc, fresh);
+}
+
+static void multiply_lying(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b, void *c, size_t ldc,
+                           bool fresh)
+{
+    const size_t row = lda * sizeof(u16);
+    const Rows lie = { row, TILE_SIDE * row, TILE_LINE, ROWS * row };
+    multiply_rows(m, n, k, a, &lie, b, c, ldc, fresh);
+}
+
+const PackedLoops LEVEL_NAME(packed_bf16) = {
+    .rows = ROWS,
+    .width = WIDTH,
+    .depth = DEPTH,
+    .at_a_time = 2048,
+    .pack_rows = pack_rows,
+    .pack_columns = pack_columns,
+    .multiply = multiply,
+    .multiply_lying = multiply_lying,
+};
 #endif

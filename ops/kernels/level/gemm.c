@@ -123,6 +123,8 @@ static bool GEMM_WIDE_TURN_f32(size_t rows, size_t cols, const f32 *from, size_t
 #endif
 #define GEMM_PACKED_LOOPS(T)                                                                                           \
     {                                                                                                                  \
-        GEMM_ROWS, GEMM_WIDTH(T), 1, pack_rows_##T, pack_columns_##T, multiply_##T, multiply_beside_##T, turned_##T    \
+        .rows = GEMM_ROWS, .width = GEMM_WIDTH(T), .depth = 1, .at_a_time = USUAL_DEPTH, .pack_rows = pack_rows_##T,   \
+        .pack_columns = pack_columns_##T, .multiply = multiply_##T, .multiply_beside = multiply_beside_##T,            \
+        .turn = turned_##T                                                                                             \
     }
 const PackedLoops LEVEL_NAME(packed)[2] = { GEMM_PACKED_LOOPS(f32), GEMM_PACKED_LOOPS(f64) };

@@ -1,7 +1,7 @@
 /* The tiles of AMX: eight registers of up to sixteen rows of 64 bytes.  A product of tiles adds to each of 16 x 16 sums what sixteen
  * words of a row and sixteen words of a column come to.
  *
- * Whoever multiplies says first how large tiles are (tiles_begin) and gives them back in the end, so that nothing is asked of
+ * Whoever multiplies says first that tiles are whole (tiles_begin) and gives them back in the end, so that nothing is asked of
  * threads beforehand, and a thread that sleeps has no tiles to be kept for it. */
 #ifndef OPS_KERNELS_LEVEL_TILES_H
 #define OPS_KERNELS_LEVEL_TILES_H
@@ -18,15 +18,34 @@ typedef struct TileConfig {
     u8 rows[16];
 } TileConfig;
 
-/* All tiles whole. */
-static inline void tiles_begin(void)
+static inline size_t tiles_least(size_t n)
 {
+    return n < TILE_SIDE ? n : TILE_SIDE;
+}
+
+/* Tiles for sums of m rows and n columns, at most two by two whole tiles: nothing else of sums and of rows is read or written.
+ * Of columns all words are. */
+static inline void tiles_shape(size_t m, size_t n)
+{
+    const size_t rows[] = { tiles_least(m), m > TILE_SIDE ? m - TILE_SIDE : TILE_SIDE };
+    const size_t columns[] = { tiles_least(n), n > TILE_SIDE ? n - TILE_SIDE : TILE_SIDE };
     TileConfig c = { .palette = 1 };
-    for (int i = 0; i < TILE_COUNT; i++) {
-        c.bytes[i] = TILE_LINE;
-        c.rows[i] = TILE_SIDE;
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t j = 0; j < 2; j++) {
+            c.rows[2 * i + j] = (u8)rows[i];
+            c.bytes[2 * i + j] = (u16)(columns[j] * sizeof(u32));
+        }
+        c.rows[4 + i] = (u8)rows[i];
+        c.bytes[4 + i] = TILE_LINE;
+        c.rows[6 + i] = TILE_SIDE;
+        c.bytes[6 + i] = (u16)(columns[i] * sizeof(u32));
     }
     __asm__ volatile("ldtilecfg %0" : : "m"(c));
+}
+
+static inline void tiles_begin(void)
+{
+    tiles_shape(2 * TILE_SIDE, 2 * TILE_SIDE);
 }
 
 static inline void tiles_end(void)
@@ -94,23 +113,18 @@ static inline void tiles_end(void)
     TILES_OF(id##_beside, DOT, false, true)                                                                            \
     TILES_OF(id##_below, DOT, true, false)                                                                             \
     TILES_OF(id##_one, DOT, false, false)                                                                              \
-    /* Up to 32 rows and columns of c; those that are no whole tiles go through tiles of their own. */                 \
+    /* Up to 32 rows and columns of c, of whole tiles or of such as are made for them. */                              \
     static void id(size_t m, size_t n, size_t blocks, const char *a, size_t row, size_t a_tile, size_t a_block,        \
                    const char *b, size_t line, u32 *c, size_t ldc, bool fresh)                                         \
     {                                                                                                                  \
-        const bool two_rows = m > TILE_SIDE, two_columns = n > TILE_SIDE;                                              \
-        const size_t rows = two_rows ? 2 * TILE_SIDE : TILE_SIDE, columns = two_columns ? 2 * TILE_SIDE : TILE_SIDE;   \
-        u32 whole[2 * TILE_SIDE * 2 * TILE_SIDE];                                                                      \
-        const bool edge = m < rows || n < columns;                                                                     \
-        u32 *const to = edge ? whole : c;                                                                              \
-        const size_t apart = (edge ? columns : ldc) * sizeof *c;                                                       \
-        for (size_t i = 0; i < m && edge && !fresh; i++)                                                               \
-            memcpy(whole + i * columns, c + i * ldc, n * sizeof *c);                                                   \
+        const bool two_rows = m > TILE_SIDE, two_columns = n > TILE_SIDE, edge = m % TILE_SIDE || n % TILE_SIDE;       \
+        if (edge)                                                                                                      \
+            tiles_shape(m, n);                                                                                         \
         (two_rows      ? two_columns ? id##_four : id##_below                                                          \
          : two_columns ? id##_beside                                                                                   \
-                       : id##_one)(blocks, a, row, a_tile, a_block, b, line, (char *)to, apart, fresh);                \
-        for (size_t i = 0; i < m && edge; i++)                                                                         \
-            memcpy(c + i * ldc, whole + i * columns, n * sizeof *c);                                                   \
+                       : id##_one)(blocks, a, row, a_tile, a_block, b, line, (char *)c, ldc * sizeof *c, fresh);       \
+        if (edge)                                                                                                      \
+            tiles_begin();                                                                                             \
     }
 #endif
 
