@@ -64,15 +64,20 @@ void evaluation_close(Evaluation *e);
 
 typedef struct Machine Machine;
 
-/* Elements of a result that are done: `rows` runs of `cols`, `pitch` apart; the first is number `at`. */
+/* Elements of a result that are done: `rows` runs of `cols`, `pitch` apart; the first is number `at`.  They lie in the result, or,
+ * if it says where, at `values`, runs `apart` apart, and only while somebody is told. */
 typedef struct EvalBlock {
     int64_t at, rows, cols, pitch;
+    const void *values;
+    int64_t apart;
 } EvalBlock;
 
-/* Who is told of blocks of a result as they are done, each element once, by the threads that made them. */
+/* Who is told of blocks of a result as they are done, each element once, by the threads that made them; takes: who then takes
+ * all that anybody needs of them, so that the result itself need not be made. */
 typedef struct EvalWatch {
     void (*done)(void *user, const EvalBlock *b, int worker);
     void *user;
+    bool takes;
 } EvalWatch;
 
 /* One call, as the card's eval sees it. */
@@ -138,11 +143,12 @@ void eval_parallel(Eval *e, int64_t n, ParallelFn fn, void *arg);
 void eval_store_f32(const Eval *e, int i, int64_t first, const f32 *from, int64_t n);
 
 /* A buffer for result 0, holding anything, for who says of each block that it is done: blocks are rounded one by one, while they
- * are near.  Whether somebody wants to be told of blocks. */
-void *eval_out_by_blocks(Eval *e, Arithmetic arithmetic);
+ * are near.  Null, for who makes them apart from each other and asks whether he may: nobody reads them in a buffer.  Whether
+ * somebody wants to be told of blocks. */
+void *eval_out_by_blocks(Eval *e, Arithmetic arithmetic, bool apart);
 bool eval_is_told(const Eval *e);
 
-/* Says that a block of result 0 is as eval_out_wide's buffer has it, for good: rounded into the result it is told. */
+/* Says that a block of result 0 is as its buffer has it, or what stands for that, for good: rounded into the result it is told. */
 void eval_done(const Eval *e, const EvalBlock *b, int worker);
 
 /* Whether the evaluation is asked to stop: kernels that run long on one thread look, and leave the rest out. */

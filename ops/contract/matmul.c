@@ -114,7 +114,7 @@ typedef struct MatmulSide {
     Eval *e;
     size_t n, bp, bj; /* element (p,j) of b is at p * bp + j * bj */
     const void *b;
-    void *c;
+    void *c;     /* null: blocks of it are made one by one */
     u16 *panels; /* b, packed once for all rows */
 } MatmulSide;
 
@@ -162,11 +162,16 @@ static void tile_i64(const MatmulRun *r, const MatmulTile *t)
 }
 
 /* Who is told that blocks of a tile are done. */
-static void tile_done(void *user, size_t row, size_t col, size_t rows, size_t cols)
+static void tile_done(void *user, const PanelBlock *done)
 {
     const MatmulTile *t = user;
     const int64_t pitch = (int64_t)t->side->n;
-    const EvalBlock b = { (int64_t)(t->c + col) + (int64_t)row * pitch, (int64_t)rows, (int64_t)cols, pitch };
+    const EvalBlock b = { .at = (int64_t)(t->c + done->col) + (int64_t)done->row * pitch,
+                          .rows = (int64_t)done->rows,
+                          .cols = (int64_t)done->cols,
+                          .pitch = pitch,
+                          .values = t->side->c ? NULL : done->c,
+                          .apart = (int64_t)done->ldc };
     eval_done(t->side->e, &b, t->worker);
 }
 
@@ -188,7 +193,7 @@ static void tiles_of_floats(const MatmulRun *r, MatmulTile *t, int n, void *room
                                 .b_step = s->bj,
                                 .ldc = s->n,
                                 .b = r->packs ? (const char *)s->panels : (const char *)s->b + t[i].b * one,
-                                .c = (char *)s->c + t[i].c * sum,
+                                .c = s->c ? (char *)s->c + t[i].c * sum : NULL,
                                 .watch = eval_is_told(s->e) ? &watch[i] : NULL };
     }
     if (r->is_bf16)
@@ -297,21 +302,6 @@ static const void *operand(const MatmulRun *r, Eval *e, int i)
     return r->is_bf16 ? e->in[i]->data : eval_wide(e, i, r->arithmetic);
 }
 
-static void open_side(MatmulRun *r, Eval *e)
-{
-    const MatmulAttr *at = e->attr;
-    int64_t n, k;
-    matrix_of(e->in[1]->type, at->tb, false, &n, &k);
-    MatmulSide *s = &r->sides[r->n_sides++];
-    *s = (MatmulSide){ .e = e, .n = (size_t)n };
-    s->bp = at->tb ? 1 : s->n;
-    s->bj = at->tb ? r->k : 1;
-    s->b = operand(r, e, 1);
-    const bool tells = r->arithmetic == ARITH_F32 || r->arithmetic == ARITH_F64;
-    s->c = tells ? eval_out_by_blocks(e, r->arithmetic) : eval_out_wide(e, 0, r->arithmetic);
-    r->n += s->n;
-}
-
 static int64_t least_of(int64_t x, int64_t y)
 {
     return x < y ? x : y;
@@ -332,7 +322,6 @@ static void split_matrix(MatmulRun *r, int64_t stack, int64_t threads)
 {
     const int64_t m = (int64_t)r->m, n = (int64_t)r->n, tile = r->is_bf16 ? MOST_TILE_ROWS : MOST_FLOAT_ROWS;
     const bool few = stack % threads != 0 && stack < 4 * threads;
-    r->packs = packs_once(r, stack, threads);
     const bool by_rows = m >= n || r->packs;
     r->down = few && by_rows ? least_of(threads, (m + LEAST - 1) / LEAST) : 1;
     r->across = few && !by_rows ? least_of(threads, (n + LEAST - 1) / LEAST) : 1;
@@ -351,7 +340,8 @@ static void matmul_rooms(Eval *e, MatmulRun *r)
                       .a_step = r->ap,
                       .b_step = r->sides[0].bj,
                       .is_bf16 = r->is_bf16,
-                      .columns_packed = r->packs };
+                      .columns_packed = r->packs,
+                      .apart = r->packs };
     r->room = (panel_room(&p) * (r->arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64)) + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)parallel_threads(e->pool), r->room);
 }
@@ -400,6 +390,21 @@ static void fold_stack(MatmulRun *r, int64_t *stack)
     *stack = 1;
 }
 
+static void open_side(MatmulRun *r, Eval *e)
+{
+    const MatmulAttr *at = e->attr;
+    int64_t n, k;
+    matrix_of(e->in[1]->type, at->tb, false, &n, &k);
+    MatmulSide *s = &r->sides[r->n_sides++];
+    *s = (MatmulSide){ .e = e, .n = (size_t)n };
+    s->bp = at->tb ? 1 : s->n;
+    s->bj = at->tb ? r->k : 1;
+    s->b = operand(r, e, 1);
+    const bool tells = r->arithmetic == ARITH_F32 || r->arithmetic == ARITH_F64;
+    s->c = tells ? eval_out_by_blocks(e, r->arithmetic, r->packs) : eval_out_wide(e, 0, r->arithmetic);
+    r->n += s->n;
+}
+
 /* The stacks are those of the first: the others have the same. */
 static Status matmul_sides(Eval *const *calls, int n)
 {
@@ -415,14 +420,15 @@ static Status matmul_sides(Eval *const *calls, int n)
     r.m = (size_t)m, r.k = (size_t)k;
     r.ai = at->ta ? 1 : r.k, r.ap = at->ta ? r.m : 1;
     r.is_bf16 = products_of_bf16(calls, n);
+    for (int i = 0; i < r.rank; i++)
+        stack *= r.dims[i];
+    fold_stack(&r, &stack);
+    r.packs = packs_once(&r, stack, parallel_threads(e->pool));
     r.a = operand(&r, e, 0);
     for (int i = 0; i < n; i++)
         open_side(&r, calls[i]);
-    for (int i = 0; i < r.rank; i++)
-        stack *= r.dims[i];
     if (stack * m == 0 || r.n == 0)
         return OK;
-    fold_stack(&r, &stack);
     split_matrix(&r, stack, parallel_threads(e->pool));
     if (r.arithmetic == ARITH_F32 || r.arithmetic == ARITH_F64)
         matmul_rooms(e, &r);

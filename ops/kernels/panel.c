@@ -11,8 +11,9 @@ enum {
     BAND_COLS = 512,       /* of c that are summed together, where there are segments to join */
     SLICE_BYTES = 1 << 18, /* of b, as f32 or bf16, that are packed at a time and stay in a second-level cache */
     TOLD_ROWS = 48,        /* that are told of at a time: what is made is in that cache still */
-    FEW_ROWS = 24,         /* are not worth packing b for */
-    THIN_ROWS = 2,         /* or anything */
+    MOST_TOLD_ROWS = 64,
+    FEW_ROWS = 24, /* are not worth packing b for */
+    THIN_ROWS = 2, /* or anything */
 };
 
 size_t panel_digits(size_t k)
@@ -73,7 +74,7 @@ static size_t deep_rows(size_t k)
 /* So much of k at a time: where b would be packed for a band of rows, as many rows as can be count for more. */
 static size_t most_depth(const PackedLoops *l, const Panel *p)
 {
-    return p->columns_packed ? l->at_a_time : BAND_DEPTH;
+    return p->apart ? PANEL_SEGMENT : p->columns_packed ? l->at_a_time : BAND_DEPTH;
 }
 
 static size_t rows_of_band(const PackedLoops *l, const Panel *p)
@@ -96,11 +97,15 @@ static size_t rows_room(const Panel *p)
 }
 
 /* Columns of so many k that are packed at a time. */
-static size_t slice_cols(const Panel *p, size_t k)
+static size_t most_cols(const Panel *p, size_t k)
 {
     const size_t most = SLICE_BYTES / sizeof(f32) / (k ? lanes_room(p, MOST_PANEL_WIDTH, k) / MOST_PANEL_WIDTH : 1);
-    return even_share(p->n, most < MOST_PANEL_WIDTH ? MOST_PANEL_WIDTH : most / MOST_PANEL_WIDTH * MOST_PANEL_WIDTH,
-                      MOST_PANEL_WIDTH);
+    return most < MOST_PANEL_WIDTH ? MOST_PANEL_WIDTH : most / MOST_PANEL_WIDTH * MOST_PANEL_WIDTH;
+}
+
+static size_t slice_cols(const Panel *p, size_t k)
+{
+    return even_share(p->n, most_cols(p, k), MOST_PANEL_WIDTH);
 }
 
 /* Room for them: of fewer k they are more, but not more elements. */
@@ -126,16 +131,27 @@ static size_t place_in_b(const PackedLoops *l, const Panel *p, size_t k, size_t 
     return k * p->ldb + j * (p->b_step ? p->b_step : 1);
 }
 
+/* Room for a block of sums that are told of and then forgotten. */
+static size_t sums_room(const Panel *p)
+{
+    if (!p->apart)
+        return 0;
+    return p->k > PANEL_SEGMENT ? least(p->m, band_rows(p)) * band_cols(p)
+                                : MOST_TOLD_ROWS * least(round_up(p->n, MOST_PANEL_WIDTH), most_cols(p, p->k));
+}
+
 size_t panel_room(const Panel *p)
 {
-    return panel_digits(p->k) * least(p->m, band_rows(p)) * band_cols(p) + rows_room(p) + columns_room(p);
+    return panel_digits(p->k) * least(p->m, band_rows(p)) * band_cols(p) + sums_room(p) + rows_room(p) +
+           columns_room(p);
 }
 
 /* Says that some rows and columns of c are done. */
-static void tell(const Panel *p, size_t row, size_t rows, size_t col, size_t cols)
+static void tell(const Panel *p, size_t row, size_t rows, size_t col, size_t cols, const void *c, size_t ldc)
 {
+    const PanelBlock b = { p->row + row, p->col + col, rows, cols, c, ldc };
     if (p->watch)
-        p->watch->done(p->watch->user, p->row + row, p->col + col, rows, cols);
+        p->watch->done(p->watch->user, &b);
 }
 
 /* Columns of c are done one after the other where a sum is one segment; else they are when its segments have joined. */
@@ -153,6 +169,7 @@ static Panel panel_of(const Panel *p, const PanelSide *side)
     of.ldc = side->ldc;
     of.col = side->col;
     of.watch = side->watch;
+    of.apart = side->c == NULL;
     return of;
 }
 
@@ -165,6 +182,22 @@ static bool shares_rows(const Panel *p, const PanelSide *sides, size_t n)
         shares = !is_thin(&of);
     }
     return shares;
+}
+
+/* Room for the sums of each of them, one after the other. */
+static size_t most_sums(const Panel *p, const PanelSide *sides, size_t n)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const Panel of = panel_of(p, &sides[i]);
+        most = sums_room(&of) > most ? sums_room(&of) : most;
+    }
+    return most;
+}
+
+static size_t told_rows(const PackedLoops *l)
+{
+    return round_up(TOLD_ROWS, l->rows);
 }
 
 static size_t packed_depth(const PackedLoops *l, size_t k)
@@ -246,7 +279,7 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
         p->ldb = apart;                                                                                                \
     }                                                                                                                  \
     /* Some k of a segment: fresh, the first ones; last, those after which it is done. */                              \
-    static void add_##N(const PackedLoops *l, const Panel *p, const Rows *rows, const T *b, S *c, T *columns,          \
+    static void add_##N(const PackedLoops *l, const Panel *p, const Rows *rows, const T *b, S *c, T *columns, S *sums, \
                         bool fresh, bool last)                                                                         \
     {                                                                                                                  \
         const size_t step = p->b_step ? p->b_step : 1, cols = columns_at_once(l, p);                                   \
@@ -259,11 +292,13 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
             else if (!p->columns_packed)                                                                               \
                 l->pack_columns(n, p->k, some, p->ldb, step, columns, packed_depth(l, p->k) * l->width);               \
             for (size_t i = 0, m; i < p->m; i += m) {                                                                  \
-                m = least(p->m - i, round_up(TOLD_ROWS, l->rows));                                                     \
+                m = least(p->m - i, told_rows(l));                                                                     \
+                S *const to = sums ? sums : c + i * p->ldc + j;                                                        \
+                const size_t ldc = sums ? n : p->ldc;                                                                  \
                 if (!beside)                                                                                           \
-                    multiply(l, rows, sizeof(T), i, m, n, p->k, packed, c + i * p->ldc + j, p->ldc, fresh);            \
+                    multiply(l, rows, sizeof(T), i, m, n, p->k, packed, to, ldc, fresh);                               \
                 if (last)                                                                                              \
-                    tell(p, i, m, j, n);                                                                               \
+                    tell(p, i, m, j, n, to, ldc);                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -281,14 +316,15 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
     }                                                                                                                  \
     /* A segment of a band. */                                                                                         \
     static void segment_##N(const PackedLoops *l, const Panel *segment, const T *a, const T *b, S *c, T *room,         \
-                            T *columns, bool ends)                                                                     \
+                            T *columns, S *sums, bool ends)                                                            \
     {                                                                                                                  \
         Panel p = *segment;                                                                                            \
         const size_t depth = even_share(p.k, most_depth(l, &p), l->depth);                                             \
         for (size_t k = 0; k < segment->k; k += p.k) {                                                                 \
             p.k = least(segment->k - k, depth);                                                                        \
             const Rows rows = rows_##N(l, &p, a, k, room);                                                             \
-            add_##N(l, &p, &rows, b + place_in_b(l, &p, k, 0), c, columns, k == 0, ends && k + p.k == segment->k);     \
+            add_##N(l, &p, &rows, b + place_in_b(l, &p, k, 0), c, columns, sums, k == 0,                               \
+                    ends && k + p.k == segment->k);                                                                    \
         }                                                                                                              \
     }                                                                                                                  \
     /* A band, segment by segment. */                                                                                  \
@@ -297,8 +333,14 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
         Panel p = *band;                                                                                               \
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
         const size_t a_step = p.packed ? l->rows : p.a_step ? p.a_step : 1;                                            \
-        S *const packed = room + panel_digits(p.k) * p.m * p.n;                                                        \
+        S *const sums = p.apart ? room + panel_digits(p.k) * p.m * p.n : NULL;                                         \
+        S *const packed = room + panel_digits(p.k) * p.m * p.n + sums_room(&p);                                        \
         T *rows = (T *)packed, *columns = (T *)(packed + rows_room(&p));                                               \
+        const bool by_columns = ends_by_columns(band);                                                                 \
+        if (p.apart && !by_columns) {                                                                                  \
+            c = sums;                                                                                                  \
+            p.ldc = p.n;                                                                                               \
+        }                                                                                                              \
         for (size_t k = 0; k == 0 || k < band->k; k += PANEL_SEGMENT) {                                                \
             p.k = least(band->k - k, PANEL_SEGMENT);                                                                   \
             if (p.k == 0 || is_thin(&p))                                                                               \
@@ -307,12 +349,12 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
                 THIN_##N(level, p.m, p.n, p.k, a + k, p.lda, b + k * p.ldb, p.ldb, c, p.ldc);                          \
             else                                                                                                       \
                 segment_##N(l, &p, a + k * a_step, b + place_in_b(l, &p, k, 0), c, rows, columns,                      \
-                            ends_by_columns(band));                                                                    \
+                            by_columns ? sums : NULL, by_columns);                                                     \
             if (band->k > PANEL_SEGMENT)                                                                               \
                 panel_join_##S(c, p.m, p.n, p.ldc, room, k / PANEL_SEGMENT, k + p.k == band->k);                       \
         }                                                                                                              \
-        if (!ends_by_columns(band))                                                                                    \
-            tell(band, 0, band->m, 0, band->n);                                                                        \
+        if (!by_columns)                                                                                               \
+            tell(band, 0, band->m, 0, band->n, c, p.ldc);                                                              \
     }                                                                                                                  \
     void panel_##N(const Kernels *level, const Panel *p, const T *a, const T *b, S *c, S *room)                        \
     {                                                                                                                  \
@@ -326,13 +368,13 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
                 band.row = p->row + i;                                                                                 \
                 band.col = p->col + j;                                                                                 \
                 band_##N(level, &band, a + (p->packed ? i / l->rows : i) * p->lda, b + place_in_b(l, p, 0, j),         \
-                         c + i * p->ldc + j, room);                                                                    \
+                         p->apart ? NULL : c + i * p->ldc + j, room);                                                  \
             }                                                                                                          \
     }
 #define SIDES(N, T, S)                                                                                                 \
     /* Some rows of all of them. */                                                                                    \
     static void sides_##N(const PackedLoops *l, const Panel *band, const T *a, const PanelSide *sides, size_t n,       \
-                          size_t row, T *rows, T *columns)                                                             \
+                          size_t row, T *rows, T *columns, S *sums)                                                    \
     {                                                                                                                  \
         Panel p = *band;                                                                                               \
         const size_t most = even_share(band->k, most_depth(l, band), l->depth);                                        \
@@ -342,23 +384,27 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
             for (size_t i = 0; i < n; i++) {                                                                           \
                 const Panel of = panel_of(&p, &sides[i]);                                                              \
                 add_##N(l, &of, &of_band, (const T *)sides[i].b + place_in_b(l, &of, k, 0),                            \
-                        (S *)sides[i].c + row * of.ldc, columns, k == 0, k + of.k == band->k);                         \
+                        of.apart ? NULL : (S *)sides[i].c + row * of.ldc, columns, of.apart ? sums : NULL, k == 0,     \
+                        k + of.k == band->k);                                                                          \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
     void panel_sides_##N(const Kernels *level, const Panel *p, const T *a, const PanelSide *sides, size_t n, S *room)  \
     {                                                                                                                  \
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
-        const size_t most = rows_of_band(l, p);                                                                        \
         Panel band = *p;                                                                                               \
+        for (size_t i = 0; i < n; i++)                                                                                 \
+            band.apart = band.apart || !sides[i].c;                                                                    \
         for (size_t i = 0; i < n && !shares_rows(p, sides, n); i++) {                                                  \
             const Panel of = panel_of(p, &sides[i]);                                                                   \
             panel_##N(level, &of, a, sides[i].b, sides[i].c, room);                                                    \
         }                                                                                                              \
+        const size_t most = rows_of_band(l, &band);                                                                    \
         for (size_t i = 0; i < p->m && shares_rows(p, sides, n); i += most) {                                          \
             band.m = least(p->m - i, most);                                                                            \
             band.row = p->row + i;                                                                                     \
-            sides_##N(l, &band, a + i * p->lda, sides, n, i, (T *)room, (T *)(room + room_of_rows(p)));                \
+            S *const packed = room + most_sums(p, sides, n);                                                           \
+            sides_##N(l, &band, a + i * p->lda, sides, n, i, (T *)packed, (T *)(packed + room_of_rows(p)), room);      \
         }                                                                                                              \
     }
 SUMS(f32)

@@ -11,22 +11,29 @@
 
 enum { PANEL_SEGMENT = 2048 };
 
-/* Who is told of blocks of c as they are done, each element once: rows and columns as `row` and `col` of the product
- * count them. */
+/* Elements of c that are done: rows and columns as `row` and `col` of the product count them.  They lie at c, rows ldc apart. */
+typedef struct PanelBlock {
+    size_t row, col, rows, cols;
+    const void *c;
+    size_t ldc;
+} PanelBlock;
+
+/* Who is told of blocks of c as they are done, each element once. */
 typedef struct PanelWatch {
-    void (*done)(void *user, size_t row, size_t col, size_t rows, size_t cols);
+    void (*done)(void *user, const PanelBlock *b);
     void *user;
 } PanelWatch;
 
 /* c[m,n] = a[m,k] b[k,n]; strides in elements. */
 typedef struct Panel {
     size_t m, n, k;
-    size_t lda, ldb, ldc;    /* of rows */
-    size_t a_step, b_step;   /* of columns; 0: 1 */
-    bool packed;             /* a is packed by PackedLoops.pack_rows, its tiles lda apart: it begins with a tile */
-    bool columns_packed;     /* b is packed by panel_pack, its panels ldb apart: it begins with a panel */
-    bool is_bf16;            /* for panel_bf16: said already where room is asked for */
-    size_t row, col;         /* what the first element of c is to who is told */
+    size_t lda, ldb, ldc;  /* of rows */
+    size_t a_step, b_step; /* of columns; 0: 1 */
+    bool packed;           /* a is packed by PackedLoops.pack_rows, its tiles lda apart: it begins with a tile */
+    bool columns_packed;   /* b is packed by panel_pack, its panels ldb apart: it begins with a panel */
+    bool is_bf16;          /* for panel_bf16: said already where room is asked for */
+    bool apart;      /* of bf16 whose b is packed: c is null, and blocks of it live only while who watches is told */
+    size_t row, col; /* what the first element of c is to who is told */
     const PanelWatch *watch; /* null: nobody is */
 } Panel;
 

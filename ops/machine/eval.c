@@ -178,15 +178,18 @@ u64 *eval_out_u64(Eval *e, int i)
     return out_buffer(e, i, ARITH_U64, U64, sizeof(u64));
 }
 
-void *eval_out_by_blocks(Eval *e, Arithmetic arithmetic)
+void *eval_out_by_blocks(Eval *e, Arithmetic arithmetic, bool apart)
 {
     enum { WHOLE_BYTES = 8 };
     Tensor *t = eval_out(e, 0);
+    if (dtype_is_native(t->type->dtype, arithmetic) && apart && e->watch && e->watch->takes)
+        return NULL;
     if (dtype_is_native(t->type->dtype, arithmetic) || dtype_bits(t->type->dtype) < WHOLE_BYTES)
         return eval_out_wide(e, 0, arithmetic);
     EvalStore *s = add_store(e, 0, arithmetic);
     s->by_blocks = true;
-    s->buffer = eval_room(e, (size_t)tensor_elements(t), arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64));
+    if (!apart)
+        s->buffer = eval_room(e, (size_t)tensor_elements(t), arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64));
     return s->buffer;
 }
 
@@ -197,6 +200,11 @@ bool eval_is_told(const Eval *e)
 
 enum { ROUND_BLOCK = 4096 };
 
+static size_t size_of(Arithmetic a)
+{
+    return a == ARITH_F32 ? sizeof(f32) : sizeof(f64);
+}
+
 typedef struct RoundRun {
     const Kernels *kernels;
     const EvalStore *store;
@@ -204,26 +212,27 @@ typedef struct RoundRun {
     RoundingCounts *counts;
 } RoundRun;
 
-static void round_block(const RoundRun *r, int64_t at, int64_t n)
+/* n elements from element `at` on, which lie there. */
+static void round_block(const RoundRun *r, const void *values, int64_t at, int64_t n)
 {
     switch (r->store->arithmetic) {
     case ARITH_F32: {
-        const f32 *from = (const f32 *)r->store->buffer + at;
+        const f32 *from = values;
         kernels_store_f32(r->kernels, r->to, at, from, n);
         rounding_count_f32(r->counts, r->to, at, from, n);
         break;
     }
     case ARITH_F64: {
-        const f64 *from = (const f64 *)r->store->buffer + at;
+        const f64 *from = values;
         kernels_store_f64(r->kernels, r->to, at, from, n);
         rounding_count_f64(r->counts, r->to, at, from, n);
         break;
     }
     case ARITH_I64:
-        kernels_store_i64(r->kernels, r->to, at, (const i64 *)r->store->buffer + at, n);
+        kernels_store_i64(r->kernels, r->to, at, values, n);
         break;
     case ARITH_U64:
-        kernels_store_u64(r->kernels, r->to, at, (const u64 *)r->store->buffer + at, n);
+        kernels_store_u64(r->kernels, r->to, at, values, n);
         break;
     }
 }
@@ -240,19 +249,27 @@ static void round_blocks(void *arg, int64_t begin, int64_t end, int worker)
     (void)worker;
     for (int64_t b = begin; b < end; b++) {
         const int64_t at = b * ROUND_BLOCK, left = tensor_elements(r->to) - at;
-        round_block(r, at, left < ROUND_BLOCK ? left : ROUND_BLOCK);
+        round_block(r, (const char *)r->store->buffer + (size_t)at * size_of(r->store->arithmetic), at,
+                    left < ROUND_BLOCK ? left : ROUND_BLOCK);
     }
 }
 
 void eval_done(const Eval *e, const EvalBlock *b, int worker)
 {
+    EvalBlock told = *b;
     for (const EvalStore *s = e->stores; s; s = s->next) {
         const RoundRun r = { e->kernels, s, e->out[s->result], e->machine->options->rounding };
-        for (int64_t i = 0; i < b->rows; i++)
-            round_block(&r, b->at + i * b->pitch, b->cols);
+        const size_t size = size_of(s->arithmetic);
+        for (int64_t i = 0; i < b->rows; i++) {
+            const int64_t at = b->at + i * b->pitch;
+            const char *values = b->values ? (const char *)b->values + (size_t)(i * b->apart) * size
+                                           : (const char *)s->buffer + (size_t)at * size;
+            round_block(&r, values, at, b->cols);
+        }
+        told.values = NULL; /* they lie in the result now */
     }
     if (e->watch)
-        e->watch->done(e->watch->user, b, worker);
+        e->watch->done(e->watch->user, &told, worker);
 }
 
 void eval_round_results(Eval *e)

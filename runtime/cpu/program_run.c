@@ -94,7 +94,8 @@ static void begin(ProgramRunner *p, uint64_t seed, uint64_t step)
 
 static void block_is_done(void *user, const EvalBlock *b, int worker)
 {
-    tape_run_block(user, b->at, b->rows, b->cols, b->pitch, worker);
+    const TapeBlock some = { b->at, b->rows, b->cols, b->pitch, b->values, b->apart };
+    tape_run_block(user, &some, worker);
 }
 
 /* Products of one operand, or a call alone; behind a product, where a block of it is done, its tape. */
@@ -108,7 +109,7 @@ static Status run_calls(ProgramRunner *p, int launch, int n)
         if (!run->product)
             continue;
         tape_begin(run->own, run->in, run->out);
-        watch[i] = (EvalWatch){ block_is_done, run->own };
+        watch[i] = (EvalWatch){ block_is_done, run->own, tape_takes_product(run->own) };
         calls[i] = (CallBeside){ run->launch->contraction, run->factors, &run->product, &watch[i] };
     }
     return n > 1 ? caller_call_beside(of(p)->caller, n, calls)

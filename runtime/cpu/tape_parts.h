@@ -61,6 +61,7 @@ typedef struct TapeStepRun {
 typedef struct Block {
     int64_t row, rows, in, at, n;
     bool is_dense, leaves;
+    const void *product; /* where its elements of the product lie, if apart; null */
 } Block;
 
 /* How rows that are channels are walked (tape_channels.c). */

@@ -28,6 +28,8 @@ static const void *load_block(const TapeRunner *r, const TapeStepRun *s, const B
 {
     const bool by_row = r->tape->registers[s->out].per_row;
     const int64_t at = by_row ? b->row : b->at, n = by_row ? b->rows : b->n;
+    if (b->product && s->argument == r->tape->product)
+        return b->product;
     if (r->channels && !by_row && s->feed != FEED_FIXED)
         return channels_load(r, s, b, room);
     switch (s->feed) {
@@ -390,19 +392,38 @@ void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *co
     end_run(r);
 }
 
-/* What lies side by side is one run. */
-void tape_run_block(const TapeRunner *r, int64_t at, int64_t rows, int64_t cols, int64_t pitch, int worker)
+bool tape_takes_product(const TapeRunner *r)
 {
+    const Tape *t = r->tape;
+    bool takes = t->product != TAPE_NONE && t->in[t->product]->dtype == F32;
+    for (int i = 0; i < t->n_out && takes; i++)
+        takes = !r->stays[i];
+    for (int i = 0; i < r->n_steps && takes; i++)
+        takes = r->steps[i].word != TAPE_LOAD || r->steps[i].argument != t->product ||
+                r->steps[i].feed == FEED_DIRECT || r->steps[i].feed == FEED_COPY;
+    return takes;
+}
+
+/* What lies side by side is one run. */
+void tape_run_block(const TapeRunner *r, const TapeBlock *some, int worker)
+{
+    int64_t rows = some->rows, cols = some->cols;
+
     const void **registers = r->at + (size_t)worker * (size_t)r->tape->n_registers;
     fill_registers(r, worker, registers);
-    if (cols == pitch) {
+    if (cols == some->pitch && (!some->product || cols == some->apart)) {
         cols *= rows;
         rows = 1;
     }
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j += r->block_elements) {
             const int64_t left = cols - j, n = left < r->block_elements ? left : r->block_elements;
-            const Block b = { .rows = 1, .at = at + i * pitch + j, .n = n, .is_dense = true, .leaves = true };
+            const Block b = { .rows = 1,
+                              .at = some->at + i * some->pitch + j,
+                              .n = n,
+                              .is_dense = true,
+                              .leaves = true,
+                              .product = some->product ? (const f32 *)some->product + i * some->apart + j : NULL };
             for (int s = 0; s < r->n_steps; s++)
                 tape_step_run(r, &r->steps[s], worker, &b, registers);
         }

@@ -27,10 +27,20 @@ void tape_seed(TapeRunner *r, uint64_t seed, uint64_t step);
  * alone. */
 void tape_run(TapeRunner *r, Parallel *pool, const Tensor *const *in, Tensor *const *out);
 
-/* The same in blocks of an uncut space, in any order, by whoever has made what they read: first of all `begin`, then each
- * element once, `rows` runs of `cols` elements that are `pitch` apart, from element `at` on. */
+/* Some of an uncut space: `rows` runs of `cols` elements that are `pitch` apart, from element `at` on.  The product that they begin
+ * with is its argument's, or lies at `product`, runs `apart` apart. */
+typedef struct TapeBlock {
+    int64_t at, rows, cols, pitch;
+    const void *product;
+    int64_t apart;
+} TapeBlock;
+
+/* The same in blocks, in any order, by whoever has made what they read: first of all `begin`, then each element once. */
 void tape_begin(TapeRunner *r, const Tensor *const *in, Tensor *const *out);
-void tape_run_block(const TapeRunner *r, int64_t at, int64_t rows, int64_t cols, int64_t pitch, int worker);
+void tape_run_block(const TapeRunner *r, const TapeBlock *b, int worker);
+
+/* Whether nobody but the tape reads its product, which then may lie apart. */
+bool tape_takes_product(const TapeRunner *r);
 
 /* Runs several side by side, none of which touches what another makes: their work is shared out as if it were one's. */
 void tape_run_beside(TapeRunner *const *r, int n, Parallel *pool, const Tensor *const *const *in,

@@ -67,18 +67,37 @@ static void compare(const TapeRun *run, Arena *arena, const char *where)
         }
 }
 
-/* As a product tells it: blocks of rows and columns, the last first. */
-static void run_blocks(const TapeRun *run, TapeRunner *r)
+/* A block of the product, apart from the others. */
+static const void *apart_product(const TapeRun *run, const TapeBlock *b, int64_t *apart, Arena *arena)
 {
+    const f32 *from = run->in[run->tape->product]->data;
+    *apart = b->cols + b->rows % 3;
+    f32 *to = NEWS(arena, f32, b->rows * *apart);
+    for (int64_t i = 0; i < b->rows; i++)
+        memcpy(to + i * *apart, from + b->at + i * b->pitch, (size_t)b->cols * sizeof *to);
+    return to;
+}
+
+/* As a product tells it: blocks of rows and columns, the last first; some of them apart where they may be. */
+static void run_blocks(const TapeRun *run, TapeRunner *r, Arena *arena)
+{
+    int64_t apart = 0;
     const Type *t = run->tape->in[run->tape->product];
     const int64_t n = type_elements(t), pitch = t->rank ? t->dims[t->rank - 1] : 1, rows = n / pitch;
     Rng rng = { (uint64_t)n };
     const int64_t down = rng_range(&rng, 1, rows), across = rng_range(&rng, 1, pitch);
     tape_begin(r, run->in, run->out);
     for (int64_t i = (rows - 1) / down * down; i >= 0; i -= down)
-        for (int64_t j = (pitch - 1) / across * across; j >= 0; j -= across)
-            tape_run_block(r, i * pitch + j, rows - i < down ? rows - i : down, pitch - j < across ? pitch - j : across,
-                           pitch, run->threads - 1);
+        for (int64_t j = (pitch - 1) / across * across; j >= 0; j -= across) {
+            TapeBlock b = { .at = i * pitch + j,
+                            .rows = rows - i < down ? rows - i : down,
+                            .cols = pitch - j < across ? pitch - j : across,
+                            .pitch = pitch };
+            if (tape_takes_product(r) && rng_below(&rng, 2))
+                b.product = apart_product(run, &b, &apart, arena);
+            b.apart = apart;
+            tape_run_block(r, &b, run->threads - 1);
+        }
 }
 
 static void run_once(const TapeRun *run, Arena *arena, const int *over, int turns)
@@ -90,7 +109,7 @@ static void run_once(const TapeRun *run, Arena *arena, const int *over, int turn
     tape_seed(r, tape_draws[0], tape_draws[1]);
     for (int turn = 0; turn < turns; turn++) {
         if (run->tape->product != TAPE_NONE && turn == turns - 1)
-            run_blocks(run, r);
+            run_blocks(run, r, arena);
         else
             tape_run(r, pool, run->in, run->out);
     }

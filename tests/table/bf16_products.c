@@ -89,13 +89,39 @@ static void packed_once(const Kernels *level, const Panel *p, const u16 *a, cons
     panel_bf16(level, &q, a, panels, c, NEWS(arena, f32, panel_room(&q) + 1));
 }
 
+/* Who puts blocks that nobody keeps where they belong. */
+typedef struct Taker {
+    f32 *c;
+    size_t ldc;
+} Taker;
+
+static void take_block(void *user, const PanelBlock *b)
+{
+    const Taker *t = user;
+    for (size_t i = 0; i < b->rows; i++)
+        memcpy(t->c + (b->row + i) * t->ldc + b->col, (const f32 *)b->c + i * b->ldc, b->cols * sizeof(f32));
+}
+
+/* The same without a matrix of sums. */
+static void taken(const Kernels *level, const Panel *p, const u16 *a, const u16 *b, f32 *c, Arena *arena)
+{
+    Panel q = *p;
+    Taker taker = { c, p->ldc };
+    const PanelWatch watch = { take_block, &taker };
+    u16 *panels = NEWS(arena, u16, panel_packed(p) + 1);
+    panel_pack_bf16(level, &q, b, panels);
+    q.apart = true;
+    const PanelSide side = { .n = p->n, .ldb = q.ldb, .b = panels, .watch = &watch };
+    panel_sides_bf16(level, &q, a, &side, 1, NEWS(arena, f32, panel_room(&q) + 1));
+}
+
 static int panel_case(const Kernels *level, Rng *rng, Arena *arena)
 {
     const Panel p = draw_sizes(rng);
     const ArenaMark mark = arena_mark(arena);
     const size_t na = (p.m + 2) * (p.k + 1), nb = (p.k + 3) * (p.n + 1), nc = p.m * p.ldc;
     u16 *a = NEWS(arena, u16, na), *b = NEWS(arena, u16, nb);
-    f32 *c[5];
+    f32 *c[6];
     for (size_t i = 0; i < na; i++)
         a[i] = draw(rng);
     for (size_t i = 0; i < nb; i++)
@@ -106,6 +132,7 @@ static int panel_case(const Kernels *level, Rng *rng, Arena *arena)
     shared_out(level, &p, a, b, c[1], rng, arena);
     beside(level, &p, a, b, c[2], c[3], arena);
     packed_once(level, &p, a, b, c[4], arena);
+    taken(level, &p, a, b, c[5], arena);
     int bad = 0;
     for (size_t i = 1; i < COUNT(c); i++)
         bad += differ(&p, c[0], c[i]);
