@@ -427,7 +427,7 @@ static Status matmul_sides(Eval *const *calls, int n)
     r.a = operand(&r, e, 0);
     for (int i = 0; i < n; i++)
         open_side(&r, calls[i]);
-    if (stack * m == 0 || r.n == 0)
+    if (stack == 0 || r.m == 0 || r.n == 0)
         return OK;
     split_matrix(&r, stack, parallel_threads(e->pool));
     if (r.arithmetic == ARITH_F32 || r.arithmetic == ARITH_F64)
