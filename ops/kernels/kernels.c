@@ -195,14 +195,25 @@ const PairLoops *kernels_pairs_bf16(const Kernels *level)
     return level->pairs_bf16->rows ? level->pairs_bf16 : NULL;
 }
 
+/* The best level with loads and stores of its own.  It is asked for with every call: cpuid and the system call that asks for tiles
+ * take microseconds where a machine is virtual. */
+static const Kernels *with_storage(void)
+{
+#if defined(__x86_64__)
+    if (has_v3())
+        return has_v4() ? &kernels_v4 : &kernels_v3;
+#endif
+    return &kernels_base;
+}
+
 #define STORAGE(T)                                                                                                     \
     void load_##T(T *to, const Tensor *from, int64_t first, int64_t n)                                                 \
     {                                                                                                                  \
-        kernels_best()->load_##T(to, from, first, n);                                                                  \
+        with_storage()->load_##T(to, from, first, n);                                                                  \
     }                                                                                                                  \
     void store_##T(Tensor *to, int64_t first, const T *from, int64_t n)                                                \
     {                                                                                                                  \
-        kernels_best()->store_##T(to, first, from, n);                                                                 \
+        with_storage()->store_##T(to, first, from, n);                                                                 \
     }                                                                                                                  \
     void kernels_load_##T(const Kernels *level, T *to, const Tensor *from, int64_t first, int64_t n)                   \
     {                                                                                                                  \
