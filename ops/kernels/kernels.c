@@ -170,9 +170,18 @@ void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const 
     level->gemm_f64(m, n, k, a, lda, b, ldb, c, ldc);
 }
 
-const CodeProducts *kernels_code_products(const Kernels *level, bool wide)
+const CodeProducts *kernels_code_products(const Kernels *level, CodeType rows, CodeType columns)
 {
-    return level->code_products + wide;
+    if (rows >= CODE_U16 || columns >= CODE_U16)
+        return level->code_products + 1;
+    const CodeProducts *tiles = &level->code_tiles[rows == CODE_I8][columns == CODE_I8];
+    return tiles->rows ? tiles : level->code_products;
+}
+
+size_t code_words(const CodeProducts *l, size_t k)
+{
+    const size_t filled = l->depth * l->whole;
+    return (k + filled - 1) / filled * l->whole;
 }
 
 const PackedLoops *kernels_packed(const Kernels *level, Arithmetic arithmetic)

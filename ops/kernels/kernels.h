@@ -104,10 +104,11 @@ typedef struct CodeLanes {
     size_t lanes, k, lane, step;
 } CodeLanes;
 
-/* Products of codes, modulo 2^32, from words of `depth` steps of k: tiles of so many rows, panels of so many columns.  What is
- * multiplied are the codes and what is added to each of them, by its type. */
+/* Products of codes, modulo 2^32, from words of `depth` steps of k: tiles of so many rows, panels of so many columns.  Words of a
+ * lane are filled up with zeros to a multiple of `whole`, and so are shares of them; so many are best multiplied at a time.  What
+ * is multiplied are the codes and what is added to each of them, by its type. */
 typedef struct CodeProducts {
-    size_t rows, width, depth;
+    size_t rows, width, depth, whole, at_a_time;
     i32 row_shift[CODE_TYPES], column_shift[CODE_TYPES];
     /* tiles, or panels, that lie `apart` words apart, the last one filled up with zeros; to sums (null: not wanted) is added
      * what is packed of each lane */
@@ -255,8 +256,11 @@ void kernels_gemm_f32(const Kernels *level, size_t m, size_t n, size_t k, const 
 void kernels_gemm_f64(const Kernels *level, size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b,
                       size_t ldb, f64 *c, size_t ldc);
 
-/* The loops of products of codes; wide: either operand has more than 8 bits. */
-const CodeProducts *kernels_code_products(const Kernels *level, bool wide);
+/* The loops of products of codes of these types. */
+const CodeProducts *kernels_code_products(const Kernels *level, CodeType rows, CodeType columns);
+
+/* Words of a lane of k codes. */
+size_t code_words(const CodeProducts *l, size_t k);
 
 /* The loops of packed products of f32 or f64. */
 const PackedLoops *kernels_packed(const Kernels *level, Arithmetic arithmetic);

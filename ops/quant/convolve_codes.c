@@ -105,7 +105,7 @@ static void gather(const ConvRun *r, const ConvBlock *b, int64_t k, int64_t n, c
 static void sum_block(const ConvRun *r, const ConvBlock *b, size_t n, size_t panels, char *room)
 {
     const CodeProducts *l = r->l;
-    const size_t ldc = panels * l->width, block = WORD_BLOCK * l->depth;
+    const size_t ldc = panels * l->width, block = l->at_a_time * l->depth;
     i32 *sums = (i32 *)(void *)room, *column_sums = (i32 *)(void *)(room + r->column_sums);
     u32 *words = (u32 *)(void *)(room + r->panels);
     const u32 *filter =
@@ -113,8 +113,7 @@ static void sum_block(const ConvRun *r, const ConvBlock *b, size_t n, size_t pan
     memset(column_sums, 0, ldc * sizeof *column_sums);
     size_t k = 0;
     do {
-        const size_t part = (size_t)r->depth - k < block ? (size_t)r->depth - k : block,
-                     w = (part + l->depth - 1) / l->depth;
+        const size_t part = (size_t)r->depth - k < block ? (size_t)r->depth - k : block, w = code_words(l, part);
         const CodeLanes lanes = {
             .type = r->x->type, .lanes = n, .k = part, .lane = 1, .step = r->direct ? (size_t)r->in : n
         };
@@ -156,13 +155,13 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
 static void make_room(Eval *e, ConvRun *r, int64_t threads)
 {
     const size_t width = r->l->width, cols = ((size_t)(r->cut.span * r->cut.cols) + width - 1) / width * width;
-    const size_t block = WORD_BLOCK * r->l->depth, depth = (size_t)r->depth < block ? (size_t)r->depth : block;
+    const size_t block = r->l->at_a_time * r->l->depth, depth = (size_t)r->depth < block ? (size_t)r->depth : block;
     u32 *zeros = eval_room(e, cols, sizeof *zeros);
     for (size_t i = 0; i < cols; i++)
         zeros[i] = (u32)(r->x->zeros[0] + r->l->column_shift[r->x->type]);
     r->zeros = zeros;
     r->panels = (size_t)r->cut.rows * cols * sizeof(i32);
-    r->column_sums = r->panels + (depth + r->l->depth - 1) / r->l->depth * cols * sizeof(u32);
+    r->column_sums = r->panels + code_words(r->l, depth) * cols * sizeof(u32);
     r->gathered = r->column_sums + cols * sizeof(i32);
     r->room = (r->gathered + (r->direct ? 0 : depth * cols * r->size) + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)threads, r->room);
@@ -172,7 +171,7 @@ void codes_convolve(Eval *e, const CodesConv *c, const Codes *x, const Codes *fi
 {
     const int64_t threads = parallel_threads(e->pool);
     const int64_t out = window_product(c->w.rank, c->w.out);
-    ConvRun r = { .l = kernels_code_products(e->kernels, codes_are_wide(x, filter)), .c = c, .x = x, .to = to };
+    ConvRun r = { .l = kernels_code_products(e->kernels, filter->type, x->type), .c = c, .x = x, .to = to };
     r.size = x->type < CODE_U16 ? 1 : 2;
     r.taps = window_product(c->w.rank, c->w.kernel);
     r.in = window_product(c->w.rank, c->w.in);

@@ -72,7 +72,7 @@ PackedCodes codes_pack(Eval *e, const CodeProducts *l, const LooseCodes *from)
     const Codes *c = from->codes;
     PackedCodes to = { .group = from->rows ? l->rows : l->width };
     to.groups = (from->lanes.lanes + to.group - 1) / to.group;
-    to.apart = (from->lanes.k + l->depth - 1) / l->depth * to.group;
+    to.apart = code_words(l, from->lanes.k) * to.group;
     const size_t groups = from->matrices * to.groups;
     to.words = eval_room(e, groups * to.apart + 1, sizeof *to.words);
     to.sums = eval_room(e, groups * to.group, sizeof *to.sums);
@@ -166,7 +166,7 @@ static void sum_tile(const StackRun *r, int64_t ma, int64_t mb, int64_t row, int
     const u32 *b = r->b.words + ((size_t)mb * r->b.groups + (size_t)col / l->width) * r->b.apart;
     size_t w = 0;
     do {
-        const size_t n = words - w < WORD_BLOCK ? words - w : WORD_BLOCK;
+        const size_t n = words - w < l->at_a_time ? words - w : l->at_a_time;
         l->multiply((size_t)m, panels, n, a + w * l->rows, r->a.apart, b + w * l->width, r->b.apart, sums, ldc, w == 0);
         w += n;
     } while (w < words);
@@ -211,7 +211,7 @@ static size_t matrices_of(const Stack *s, const int64_t *step)
 void codes_multiply(Eval *e, const Stack *s, const Codes *a, const Codes *b, const SumTaker *to)
 {
     const int64_t threads = parallel_threads(e->pool), each = s->batches ? (2 * threads - 1) / s->batches + 1 : 1;
-    StackRun r = { .l = kernels_code_products(e->kernels, codes_are_wide(a, b)), .s = s, .to = to };
+    StackRun r = { .l = kernels_code_products(e->kernels, a->type, b->type), .s = s, .to = to };
     if (s->batches * s->m * s->n == 0)
         return;
     const LooseCodes left = { .codes = a,

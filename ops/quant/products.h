@@ -22,7 +22,7 @@ typedef struct Codes {
 } Codes;
 Codes codes_of(Eval *e, int i, int zero);
 
-/* Whether products of these codes need words of any codes (kernels_code_products). */
+/* Whether either has more than 8 bits. */
 bool codes_are_wide(const Codes *a, const Codes *b);
 
 /* Who is given the sums: n that follow each other in the result from element `first` on, by the threads that made
@@ -67,9 +67,8 @@ void codes_convolve(Eval *e, const CodesConv *c, const Codes *x, const Codes *fi
 /* ---- what both are made of ---- */
 
 enum {
-    TILE_ROWS = 264,  /* of a tile of sums, with whose columns they stay in a second-level cache */
-    TILE_COLS = 256,  /* or positions of a convolution */
-    WORD_BLOCK = 128, /* words of a panel that are multiplied at a time: they stay in the first-level cache */
+    TILE_ROWS = 3 * WHOLE_TILES, /* of a tile of sums, with whose columns they stay in a second-level cache */
+    TILE_COLS = 256,             /* or positions of a convolution */
 };
 
 /* Lanes of matrices that lie packed: rows in tiles or columns in panels, with what sums of their codes need. */

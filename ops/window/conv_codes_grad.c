@@ -9,7 +9,7 @@
 enum {
     X,
     DY,
-    TILE_ROWS = 264, /* results of a tile of sums */
+    TILE_ROWS = 3 * WHOLE_TILES, /* results of a tile of sums */
     TILE_COLS = 128,
     BLOCK = 512, /* positions that are multiplied at a time */
 };
@@ -70,7 +70,7 @@ static void sum_tile(const CodesGrad *g, const Tile *t, char *room)
     memset(column_sums, 0, ldc * sizeof *column_sums);
     for (int64_t p = 0; p < g->positions; p += BLOCK) {
         const int64_t n = g->positions - p < BLOCK ? g->positions - p : BLOCK;
-        const size_t words = ((size_t)n + l->depth - 1) / l->depth;
+        const size_t words = code_words(l, (size_t)n);
         CodeLanes lanes = { .type = CODE_I8, .lanes = (size_t)t->rows, .k = (size_t)n, .lane = (size_t)n, .step = 1 };
         gather_block(g, t, p, n, false, lines);
         l->pack_rows(&lanes, lines, rows, words * l->rows, row_sums);
@@ -117,7 +117,7 @@ static void split(CodesGrad *g, int64_t threads)
 
 static void make_room(Eval *e, CodesGrad *g)
 {
-    const size_t rows = (size_t)g->rows, cols = (size_t)g->cols, words = BLOCK / g->l->depth;
+    const size_t rows = (size_t)g->rows, cols = (size_t)g->cols, words = code_words(g->l, BLOCK);
     u32 *zeros = eval_room(e, cols, sizeof *zeros);
     for (size_t i = 0; i < cols; i++)
         zeros[i] = (u32)g->l->column_shift[CODE_I8];
@@ -135,7 +135,7 @@ Status eval_conv_integer_weight_grad(Eval *e)
 {
     const ConvAttr *at = e->attr;
     const Type *x = e->in[X]->type, *dy = e->in[DY]->type;
-    CodesGrad g = { .l = kernels_code_products(e->kernels, false), .groups = at->group };
+    CodesGrad g = { .l = kernels_code_products(e->kernels, CODE_I8, CODE_I8), .groups = at->group };
     g.x = e->in[X]->data, g.dy = e->in[DY]->data;
     g.y = eval_out(e, 0)->data;
     eval_window(e, &at->window, X, NULL, &g.w);

@@ -57,7 +57,7 @@ static int codes_case(const Kernels *level, Rng *rng, Arena *arena)
     const size_t m = lanes[rng_below(rng, COUNT(lanes))], n = lanes[rng_below(rng, COUNT(lanes))];
     const size_t k = depths[rng_below(rng, COUNT(depths))];
     const CodeType ta = (CodeType)rng_below(rng, CODE_TYPES), tb = (CodeType)rng_below(rng, CODE_TYPES);
-    const CodeProducts *l = kernels_code_products(level, ta >= CODE_U16 || tb >= CODE_U16);
+    const CodeProducts *l = kernels_code_products(level, ta, tb);
     const ArenaMark mark = arena_mark(arena);
     const CodeLanes ca = draw_lanes(rng, ta, m, k), cb = draw_lanes(rng, tb, n, k);
     const size_t sa = m * ca.lane + k * ca.step + 1, sb = n * cb.lane + k * cb.step + 1;
@@ -66,8 +66,9 @@ static int codes_case(const Kernels *level, Rng *rng, Arena *arena)
         a[i] = (u16)(rng_below(rng, 9) ? rng_u64(rng) : 0x8080);
     for (size_t i = 0; i < sb; i++)
         b[i] = (u16)(rng_below(rng, 9) ? rng_u64(rng) : 0x8080);
-    const size_t words = (k + l->depth - 1) / l->depth, tiles = (m + l->rows - 1) / l->rows;
-    const size_t panels = (n + l->width - 1) / l->width, ldc = panels * l->width, half = words / 2;
+    const size_t words = code_words(l, k), tiles = (m + l->rows - 1) / l->rows;
+    const size_t panels = (n + l->width - 1) / l->width, ldc = panels * l->width,
+                 half = words / 2 / l->whole * l->whole;
     u32 *pa = NEWS(arena, u32, tiles * words * l->rows + 1), *pb = NEWS(arena, u32, panels * words * l->width + 1);
     i32 *sum_a = NEWS(arena, i32, m), *sum_b = NEWS(arena, i32, n), *c = NEWS(arena, i32, m * ldc);
     u32 *zeros = NEWS(arena, u32, n);

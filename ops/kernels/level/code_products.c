@@ -95,7 +95,11 @@ static inline V ONE(u32 x)
 }
 #endif
 
-enum { LANES = sizeof(V) / sizeof(i32), WIDTH = VECTORS * LANES };
+enum {
+    LANES = sizeof(V) / sizeof(i32),
+    WIDTH = VECTORS * LANES,
+    AT_A_TIME = 128, /* words of a panel that stay in a first-level cache */
+};
 
 /* ---- words ---- */
 
@@ -308,9 +312,10 @@ static void correct(size_t n, u32 by_zero, const u32 *restrict zeros, u32 by_sum
 
 #define OF_PAIRS                                                                                                       \
     {                                                                                                                  \
-        .rows = TILE, .width = WIDTH, .depth = 2, .row_shift = { [CODE_U16] = INT16_MIN },                             \
-        .column_shift = { [CODE_U16] = INT16_MIN }, .pack_rows = pack_rows_pairs, .pack_columns = pack_columns_pairs,  \
-        .multiply = multiply_PAIRS, .correct = correct                                                                 \
+        .rows = TILE, .width = WIDTH, .depth = 2, .whole = 1, .at_a_time = AT_A_TIME,                                  \
+        .row_shift = { [CODE_U16] = INT16_MIN }, .column_shift = { [CODE_U16] = INT16_MIN },                           \
+        .pack_rows = pack_rows_pairs, .pack_columns = pack_columns_pairs, .multiply = multiply_PAIRS,                  \
+        .correct = correct                                                                                             \
     }
 
 const CodeProducts LEVEL_NAME(code_products)[2] = {
@@ -318,6 +323,8 @@ const CodeProducts LEVEL_NAME(code_products)[2] = {
     { .rows = TILE,
       .width = WIDTH,
       .depth = 4,
+      .whole = 1,
+      .at_a_time = AT_A_TIME,
       .row_shift = { [CODE_I8] = TURN_SIGN },
       .column_shift = { [CODE_U8] = -TURN_SIGN },
       .pack_rows = pack_rows_bytes,

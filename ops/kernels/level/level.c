@@ -26,6 +26,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .quads = &LEVEL_NAME(quads),
     .pairs_bf16 = &LEVEL_NAME(pairs_bf16),
     .code_products = LEVEL_NAME(code_products),
+    .code_tiles = LEVEL_NAME(code_tiles),
     .draw = FROM(draw),
     .largest = FROM(largest),
     .taps = &FROM(taps),

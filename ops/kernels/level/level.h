@@ -30,6 +30,8 @@ struct Kernels {
     const PairLoops *pairs_bf16;    /* likewise */
     const QuadLoops *quads;
     const CodeProducts *code_products; /* of bytes, of any codes */
+    const CodeProducts (
+        *code_tiles)[2]; /* of bytes of rows without a sign and with one, and of columns likewise; or of no rows */
     DrawLoop *draw;
     LargestLoop *largest;
     const TapLoops *taps;
@@ -67,6 +69,7 @@ struct Kernels {
 /* All that a level has of its own which is another one but for products of codes and of bf16. */
 #define LEVEL_PRODUCTS(level)                                                                                          \
     extern const CodeProducts code_products_##level[2];                                                                \
+    extern const CodeProducts code_tiles_##level[2][2];                                                                \
     extern const PackedLoops packed_bf16_##level;                                                                      \
     extern const QuadLoops quads_##level;                                                                              \
     extern const PairLoops pairs_bf16_##level;                                                                         \

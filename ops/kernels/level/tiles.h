@@ -61,7 +61,11 @@ static inline void tiles_end(void)
 #define TILE_STORE(tile, to, apart)                                                                                    \
     __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t)(apart)) : "memory")
 #define TILE_BF16(sum, rows, columns)  __asm__ volatile("tdpbf16ps %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
-#define TILE_BYTES(sum, rows, columns) __asm__ volatile("tdpbusd %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
+/* Bytes with a sign (S) or without one (U), those of rows and those of columns. */
+#define TILE_BYTES_UU(sum, rows, columns) __asm__ volatile("tdpbuud %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
+#define TILE_BYTES_US(sum, rows, columns) __asm__ volatile("tdpbusd %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
+#define TILE_BYTES_SU(sum, rows, columns) __asm__ volatile("tdpbsud %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
+#define TILE_BYTES_SS(sum, rows, columns) __asm__ volatile("tdpbssd %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
 
 /* Tiles 0 .. 3 are sums of two by two tiles, 4 and 5 rows, 6 and 7 columns; of one row of tiles 0 and 1, of one column 0 and 2, and
  * of one tile 0.  a: rows `row` bytes apart, from block to block of sixteen words `a_block`; the second tile of rows `a_tile` bytes
