@@ -16,14 +16,18 @@ typedef struct ByteTaps {
 enum { BYTE_TAPS_STRIDE = 4, BYTE_TAPS_BEYOND = 64 }; /* the largest stride; bytes that are read beyond the last word */
 
 typedef struct QuadLoops {
-    size_t rows, width; /* 0: the level has no instruction for products, nor any of the next four */
+    /* rows of a tile, columns of a panel; words of a row are filled up with zeros to a multiple of `whole`, of which shares of
+     * them are multiples, too, and at most so many are multiplied at a time.  0: the level has no instruction for products, nor
+     * any of the next four */
+    size_t rows, width, whole, at_a_time;
     /* to[i] = the word of lines[0][i] .. lines[3][i], their bits turned by flip */
     void (*quad)(size_t n, const u8 *const lines[4], u32 flip, u32 *to);
-    /* c[m,n] += a b modulo 2^32: bytes of a have a sign, those of b none; a is packed (PairProduct.row is 1), line w of b is at
-     * b + at[w] (PairProduct.ldb is not read), and of b and c whole panels are read and written, whatever n is */
+    /* a tile of up to so many rows of bytes with a sign, each `row` bytes behind the one before: words of a row are neighbours;
+     * totals[i] = the sum of all bytes of row i */
+    void (*pack)(size_t rows, size_t words, const void *from, size_t row, u32 *tile, i32 *totals);
+    /* c[m,n] += a b modulo 2^32: bytes of a have a sign, those of b none; a is packed, line w of b is at b + at[w]
+     * (PairProduct.row and ldb are not read), and of b and c whole panels are read and written, whatever n is */
     void (*multiply)(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, i32 *c);
-    /* to[i] = the sum of all bytes, which have a sign, of row i of a tile */
-    void (*totals)(size_t words, const u32 *tile, i32 *to);
     /* sums[l * n + i] = start + what position i of line l of n positions sees, modulo 2^32; whole vectors are written */
     void (*along)(const ByteTaps *t, size_t n, const u8 *x, u32 start, i32 *sums);
     /* c[i] += more; to[i] = v[i], which are integers */

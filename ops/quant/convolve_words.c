@@ -10,13 +10,11 @@
 #include "ops/quant/products.h"
 
 enum {
-    DEPTH = 4,       /* channels of a word */
-    POSITIONS = 256, /* of a block */
-    RESULTS = 528,   /* of a block: their sums stay in a second-level cache */
-    WORDS = 128,     /* that are gathered at a time */
-    APART = 16,      /* words between lines, so that they do not meet in one place of a cache */
-    TAPS = 32,       /* whose words are made together */
-    LONGEST = 1024,  /* line that is parted by steps */
+    DEPTH = 4,                 /* channels of a word */
+    POSITIONS = 256,           /* of a block */
+    RESULTS = 6 * WHOLE_TILES, /* of a block: their sums stay in a second-level cache */
+    APART = 16,                /* words between lines, so that they do not meet in one place of a cache */
+    LONGEST = 1024,            /* line that is parted by steps */
     SIGN = 0x80,
     FOUR = 0x01010101,
 };
@@ -36,6 +34,7 @@ typedef struct Run {
     u32 flip, zero;     /* of all four bytes of a word of data */
     const SumTaker *to;
     int64_t taps, in, quads, row_tiles; /* words of a group's channels; tiles of a group */
+    int64_t filled;                     /* words of a row of weights, and zeros behind them */
     ConvCut cut;
     char *rooms;
     size_t room;
@@ -118,57 +117,43 @@ static void make_words(void *arg, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Four channels of some rows of weights, at taps [first, first + n): words of a row, then turned. */
-static void pack_words(const Run *r, const u8 *from, int64_t rows, int64_t channels, int64_t first, int64_t n, u32 *to)
+/* Words of a row of weights as they are multiplied: taps, and of each the words of all channels. */
+static void make_row(const Run *r, const u8 *from, u32 *words, u32 *to)
 {
-    static const u8 none[TAPS];
-    const int64_t row = r->c->channels * r->taps, tap = r->quads * (int64_t)r->l->rows;
-    u32 words[MOST_TILE_ROWS * TAPS];
-    for (int64_t i = 0; i < rows; i++) {
-        const u8 *lines[DEPTH];
-        for (int64_t k = 0; k < DEPTH; k++)
-            lines[k] = k < channels ? from + i * row + k * r->taps + first : none;
-        r->l->quad((size_t)n, lines, 0, words + i * TAPS);
-    }
-    for (int64_t u = 0; u < n; u++)
-        for (int64_t i = 0; i < rows; i++)
-            to[(first + u) * tap + i] = words[i * TAPS + u];
-}
-
-/* The same of one tap: four channels of a row are a word as they lie. */
-static void pack_single(const Run *r, const u8 *from, int64_t rows, u32 *to)
-{
-    const int64_t channels = r->c->channels, whole = channels / DEPTH;
-    for (int64_t i = 0; i < rows; i++, from += channels, to++) {
-        u32 *word = to;
-        for (int64_t q = 0; q < whole; q++, word += r->l->rows)
-            memcpy(word, from + q * DEPTH, DEPTH);
-        if (channels % DEPTH) {
-            *word = 0;
-            memcpy(word, from + whole * DEPTH, (size_t)(channels % DEPTH));
+    enum { MOST_TAPS = 64 };
+    static const u8 none[MOST_TAPS];
+    const int64_t channels = r->c->channels;
+    for (int64_t first = 0; first < r->taps; first += MOST_TAPS) {
+        const int64_t n = r->taps - first < MOST_TAPS ? r->taps - first : MOST_TAPS;
+        for (int64_t q = 0; q < r->quads; q++) {
+            const u8 *lines[DEPTH];
+            for (int64_t k = 0; k < DEPTH; k++)
+                lines[k] = q * DEPTH + k < channels ? from + (q * DEPTH + k) * r->taps + first : none;
+            r->l->quad((size_t)n, lines, 0, words + q * n);
         }
+        for (int64_t u = 0; u < n; u++, to += r->quads)
+            for (int64_t q = 0; q < r->quads; q++)
+                to[q] = words[q * n + u];
     }
 }
 
-/* Tiles of weights, and what the zero point of data brings to their sums. */
+/* Tiles of weights, and what the zero point of data brings to their sums.  Channels of one tap are words as they lie, if they are
+ * whole ones. */
 static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Run *r = arg;
     const int64_t tile = (int64_t)r->l->rows, depth = r->c->channels * r->taps, words = r->quads * r->taps;
-    (void)worker;
+    const bool lie = r->taps == 1 && r->c->channels % DEPTH == 0;
+    u32 *made = (u32 *)(void *)(r->rooms + (size_t)worker * r->room), *parts = made + tile * words;
     for (int64_t i = begin; i < end; i++) {
         const int64_t group = i / r->row_tiles, m = i % r->row_tiles * tile;
         const int64_t rows = r->c->results - m < tile ? r->c->results - m : tile, first = group * r->c->results + m;
         const u8 *from = r->filter + first * depth;
-        u32 *to = r->tiles + i * words * tile;
         i32 totals[MOST_TILE_ROWS];
-        if (r->taps == 1)
-            pack_single(r, from, rows, to);
-        for (int64_t q = 0; q < r->quads && r->taps > 1; q++)
-            for (int64_t u = 0; u < r->taps; u += TAPS)
-                pack_words(r, from + q * DEPTH * r->taps, rows, r->c->channels - q * DEPTH, u,
-                           r->taps - u < TAPS ? r->taps - u : TAPS, to + q * tile);
-        r->l->totals((size_t)words, to, totals);
+        for (int64_t k = 0; k < rows && !lie; k++)
+            make_row(r, from + k * depth, parts, made + k * words);
+        r->l->pack((size_t)rows, (size_t)words, lie ? (const void *)from : made, (size_t)words * sizeof *made,
+                   r->tiles + i * r->filled * tile, totals);
         for (int64_t k = 0; k < rows; k++)
             r->less[first + k] = (i32)(0u - (r->zero & 0xff) * (u32)totals[k]);
     }
@@ -202,8 +187,7 @@ static void gather(const Run *r, const ConvBlock *b, int64_t first, int64_t n, u
 
 static void sum_block(const Run *r, const ConvBlock *b, i32 *sums, size_t ldc, u32 *lines)
 {
-    const int64_t words = r->quads * r->taps, shares = (words + WORDS - 1) / WORDS,
-                  share = (words + shares - 1) / shares;
+    const int64_t words = r->filled, share = share_of(words, (int64_t)r->l->at_a_time, (int64_t)r->l->whole, 1);
     const u32 *tiles =
         r->tiles + (b->group * r->row_tiles + b->result / (int64_t)r->l->rows) * words * (int64_t)r->l->rows;
     PairProduct p = { .m = (size_t)b->rows,
@@ -221,7 +205,8 @@ static void sum_block(const Run *r, const ConvBlock *b, i32 *sums, size_t ldc, u
             r->l->multiply(&p, from, r->words + plane * r->plane + b->first, r->at + k, sums);
             continue;
         }
-        gather(r, b, k, (int64_t)p.words, lines);
+        const int64_t there = r->quads * r->taps - k;
+        gather(r, b, k, there < (int64_t)p.words ? there : (int64_t)p.words, lines);
         r->l->multiply(&p, from, lines, r->at, sums);
     }
 }
@@ -283,12 +268,12 @@ static bool set_pitch(Run *r)
     return true;
 }
 
-/* Where the lines of words are that are multiplied at a time. */
+/* Where the lines of words are that are multiplied at a time; those behind the last one, whose weights are zeros, are any. */
 static void place_lines(Eval *e, Run *r)
 {
     const Window *w = &r->c->w;
-    const int64_t n = r->pitch ? r->quads * r->taps : WORDS;
-    r->at = eval_room(e, (size_t)n, sizeof *r->at);
+    const int64_t n = r->pitch ? r->quads * r->taps : (int64_t)r->l->at_a_time;
+    r->at = eval_scratch(e, (size_t)(n > r->filled ? n : r->filled), sizeof *r->at);
     for (int64_t k = 0; k < n && !r->pitch; k++)
         r->at[k] = (size_t)k * r->apart;
     for (int64_t k = 0; k < n && r->pitch; k++) {
@@ -310,15 +295,17 @@ static void run(Eval *e, Run *r)
     r->words = r->direct ? NULL : eval_room(e, (size_t)(planes * r->plane) + r->l->width, sizeof(u32));
     if (!r->direct)
         memset(r->words + planes * r->plane, 0, r->l->width * sizeof(u32));
-    r->tiles = eval_room(e, (size_t)(tiles * r->quads * r->taps) * r->l->rows, sizeof(u32));
+    r->filled = (r->quads * r->taps + (int64_t)r->l->whole - 1) / (int64_t)r->l->whole * (int64_t)r->l->whole;
+    r->tiles = eval_room(e, (size_t)(tiles * r->filled) * r->l->rows, sizeof(u32));
     r->less = eval_room(e, (size_t)(r->c->groups * r->c->results), sizeof(i32));
     r->cut = conv_cut(r->c, lies ? r->pitch * (r->c->w.out[0] - 1) + r->c->w.out[1] : out, POSITIONS, RESULTS,
                       (int64_t)r->l->rows, threads);
     const size_t panels = whole_panels(r, r->cut.span * r->cut.cols);
     r->apart = panels + APART;
     place_lines(e, r);
-    r->room = ((size_t)r->cut.rows * panels + (lies ? 0 : WORDS * r->apart)) * sizeof(u32);
-    r->room = (r->room + 63) / 64 * 64;
+    const size_t of_sums = (size_t)r->cut.rows * panels + (lies ? 0 : r->l->at_a_time * r->apart);
+    const size_t of_tiles = (r->l->rows + 1) * (size_t)(r->quads * r->taps);
+    r->room = ((of_sums > of_tiles ? of_sums : of_tiles) * sizeof(u32) + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)threads, r->room);
     if (!r->direct)
         eval_parallel(e, planes, make_words, r);

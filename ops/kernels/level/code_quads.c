@@ -1,5 +1,8 @@
-/* Products of words of four bytes, where the level has an instruction for them, as wide as its largest vectors. */
-#include "ops/kernels/level/level.h"
+/* Products of words of four bytes, where the level has an instruction for them, as wide as its largest vectors, or tiles. */
+#include "ops/kernels/level/tiles.h"
+#include "ops/kernels/level/turn.h"
+
+#include <string.h>
 
 static void add(size_t n, u32 more, i32 *c)
 {
@@ -18,7 +21,7 @@ static void integers(size_t n, const f32 *restrict v, i32 *restrict to)
 #ifdef __AVX512VNNI__
 #include <immintrin.h>
 
-enum { ROWS = 12, FEW = 4, VECTORS = 2, LANES = 16, DEPTH = 4, WIDTH = VECTORS * LANES };
+enum { VECTORS = 2, LANES = 16, DEPTH = 4, WIDTH = VECTORS * LANES };
 
 /* In one line of assembler: gcc 12 moves sums of the intrinsic through other registers and the stack. */
 static inline __m512i dot(__m512i s, __m512i unsigned_bytes, __m512i bytes)
@@ -89,6 +92,61 @@ static void along(const ByteTaps *t, size_t n, const u8 *x, u32 start, i32 *sums
         }
 }
 
+#ifdef __AMX_INT8__
+enum { ROWS = 2 * TILE_SIDE, WHOLE = TILE_SIDE, AT_A_TIME = 16 * TILE_SIDE };
+
+TILES(add_tiles, TILE_BYTES_SU)
+
+/* Words of a row, sixteen in each block. */
+static void pack(size_t rows, size_t words, const void *from, size_t row, u32 *tile, i32 *totals)
+{
+    const __m512i one = _mm512_set1_epi8(1);
+    for (size_t i = 0; i < rows; i++, tile += LANES) {
+        const char *x = (const char *)from + i * row;
+        __m512i sum = _mm512_setzero_si512();
+        for (size_t w = 0; w < words; w += LANES) {
+            const size_t left = words - w;
+            const __mmask16 some = (__mmask16)(left < LANES ? (1u << left) - 1 : 0xffff);
+            const __m512i v = _mm512_maskz_loadu_epi32(some, x + w * sizeof(u32));
+            _mm512_storeu_si512(tile + w * ROWS, v);
+            sum = dot(sum, one, v);
+        }
+        totals[i] = _mm512_reduce_add_epi32(sum);
+    }
+}
+
+/* Words between the lines, where all of them lie as far apart as the first two and begin lines of a cache; else 0. */
+static size_t even_lines(size_t words, const u32 *b, const size_t *at)
+{
+    const size_t apart = at[1] - at[0];
+    bool even = (uintptr_t)(b + at[0]) % TILE_LINE == 0 && apart % LANES == 0;
+    for (size_t w = 1; even && w < words; w++)
+        even = at[w] - at[w - 1] == apart;
+    return even ? apart : 0;
+}
+
+/* Of each panel the lines are copied beside each other, for all rows, unless tiles can be read of them as they lie. */
+static void multiply(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, i32 *c)
+{
+    _Alignas(TILE_LINE) u32 panel[AT_A_TIME * WIDTH];
+    const size_t apart = even_lines(p->words, b, at);
+    tiles_begin();
+    for (size_t j = 0; j < p->n; j += WIDTH, b += p->panel, c += WIDTH) {
+        for (size_t w = 0; w < p->words && !apart; w++)
+            for (size_t k = 0; k < VECTORS; k++)
+                _mm512_store_si512(panel + w * WIDTH + k * LANES, _mm512_loadu_si512(b + at[w] + k * LANES));
+        const char *lines = (const char *)(apart ? b + at[0] : panel);
+        const size_t line = (apart ? apart : WIDTH) * sizeof *b;
+        for (size_t i = 0; i < p->m; i += ROWS)
+            add_tiles(p->m - i < ROWS ? p->m - i : ROWS, WIDTH, p->words / TILE_SIDE,
+                      (const char *)(a + i / ROWS * p->tile), TILE_LINE, TILE_SIDE * TILE_LINE, ROWS * TILE_LINE, lines,
+                      line, (u32 *)c + i * p->ldc, p->ldc, p->fresh);
+    }
+    tiles_end();
+}
+#else
+enum { ROWS = 12, FEW = 4, WHOLE = 1, AT_A_TIME = 128 };
+
 /* Some rows against a panel: sums live in registers for all words. */
 #define TILE(id, rows)                                                                                                 \
     static void id(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, i32 *c)                         \
@@ -130,17 +188,20 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, const siz
     }
 }
 
-static void totals(size_t words, const u32 *tile, i32 *to)
+/* Words beside each other, and their sums along the tile. */
+static void pack(size_t rows, size_t words, const void *from, size_t row, u32 *tile, i32 *totals)
 {
-    const __mmask16 lanes = (1u << ROWS) - 1;
+    const __mmask16 lanes = (__mmask16)((1u << rows) - 1);
     const __m512i one = _mm512_set1_epi8(1);
     __m512i sum = _mm512_setzero_si512();
+    turn_words_wide(rows, words, from, row, tile, ROWS);
     for (size_t w = 0; w < words; w++)
         sum = dot(sum, one, _mm512_maskz_loadu_epi32(lanes, tile + w * ROWS));
-    _mm512_mask_storeu_epi32(to, lanes, sum);
+    _mm512_mask_storeu_epi32(totals, lanes, sum);
 }
+#endif
 
-const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, quad, multiply, totals, along, add, integers };
+const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, WHOLE, AT_A_TIME, quad, pack, multiply, along, add, integers };
 #else
 const QuadLoops LEVEL_NAME(quads) = { .add = add, .integers = integers };
 #endif
