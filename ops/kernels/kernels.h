@@ -184,6 +184,8 @@ typedef struct CodeLoops {
     /* the codes of these, in 8 bits */
     void (*requantize)(size_t n, const i32 *sums, u32 bias, f32 factor, const CodeRange *b, u8 *to);
     void (*requantize_each)(size_t n, const i32 *sums, const i32 *bias, const f32 *factor, const CodeRange *b, u8 *to);
+    /* those of x[i] / scale[i * each], each 0 or 1, rounded to the nearest integer or, where there are draws, by chance */
+    void (*quantize)(size_t n, const f32 *x, const f32 *scale, size_t each, const f32 *draw, const CodeRange *b, u8 *to);
     /* likewise what `sum` and `round_shifted` below make of two such */
     void (*sum_codes)(size_t n, const CodeBytes *a, const CodeBytes *b, f32 base, const CodeRange *of, u8 *to);
     /* u[i] = fma(a[i], ra, fma(b[i], rb, base)); (a[i] - za) * (b[i] - zb) * m + z */
@@ -196,9 +198,7 @@ typedef struct CodeLoops {
     /* codes[i] = stored_code_f32(v[i], z, lo, hi), shifted_code_f32(u[i], z, lo, hi) */
     void (*round)(size_t n, const f32 *v, f32 z, f32 lo, f32 hi, f32 *codes);
     void (*round_shifted)(size_t n, const f32 *u, f32 z, f32 lo, f32 hi, f32 *codes);
-    /* v[i] /= scale[i]; r[i] = stochastic_f32(v[i], draw[i]); most[i] = the larger of it and |x[i]| */
-    void (*divide_each)(size_t n, f32 *v, const f32 *scale);
-    void (*chance)(size_t n, const f32 *v, const f32 *draw, f32 *r);
+    /* most[i] = the larger of it and |x[i]| */
     void (*sizes)(size_t n, const f32 *x, f32 *most);
 } CodeLoops;
 

@@ -222,6 +222,28 @@ static void quantize_piece(const Quantizer *c, Piece *p)
     store_f32(c->y, p->first, p->r, p->n);
 }
 
+/* Codes of 8 bits of numbers in f32, rounded to the nearest or by chance: one loop, of the level. */
+static bool makes_bytes(const Quantizer *c)
+{
+    const DType code = c->y->type->dtype;
+    return (code == I8 || code == U8) && c->x->type->dtype == F32 && c->quotient == F32 && !c->scale_f64 &&
+           (c->rounding == ROUND_RNE || c->rounding == ROUND_SR) && (c->shares || !c->zero);
+}
+
+static void quantize_bytes(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Quantizer *c = arg;
+    const int64_t all = tensor_elements(c->x), last = end * BLOCK < all ? end * BLOCK : all;
+    (void)worker;
+    for (int64_t i = begin * BLOCK, n, at; i < last; i += n) {
+        bool each;
+        n = scale_layout_line(&c->layout, i, last - i, &at, &each);
+        const CodeRange range = { c->zero ? c->zero[at] : 0, (f32)c->lo, (f32)c->hi };
+        c->loops->quantize((size_t)n, (const f32 *)(const void *)c->x->data + i, c->scale + at, each,
+                           c->draw ? (const f32 *)(const void *)c->draw->data + i : NULL, &range, (u8 *)c->y->data + i);
+    }
+}
+
 static void quantize_pieces(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Quantizer *c = arg;
@@ -265,7 +287,7 @@ static Status eval_quantize_linear(Eval *e)
                     .saturate = at->saturate };
     c.shares = scale_layout_shares(&c.layout);
     code_limits(c.y->type->dtype, at->least, at->largest, &c.lo, &c.hi);
-    eval_parallel(e, (tensor_elements(x) + BLOCK - 1) / BLOCK, quantize_pieces, &c);
+    eval_parallel(e, (tensor_elements(x) + BLOCK - 1) / BLOCK, makes_bytes(&c) ? quantize_bytes : quantize_pieces, &c);
     return OK;
 }
 

@@ -76,6 +76,10 @@ void scale_layout_indices(const ScaleLayout *g, int64_t first, int64_t n, int64_
 /* How many elements from `first` on, of at most n, share one scale, whose index is given. */
 int64_t scale_layout_run(const ScaleLayout *g, int64_t first, int64_t n, int64_t *index);
 
+/* How many elements from `first` on, of at most n, share one scale, whose index is given, or have scales that lie as they do, from
+ * that index on (each). */
+int64_t scale_layout_line(const ScaleLayout *g, int64_t first, int64_t n, int64_t *index, bool *each);
+
 /* Whether runs are long enough to be worth a loop each. */
 bool scale_layout_shares(const ScaleLayout *g);
 

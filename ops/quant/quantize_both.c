@@ -116,24 +116,13 @@ static void measure_rows(void *arg, int64_t begin, int64_t end, int worker)
 
 /* ---- codes ---- */
 
-static void store_bytes(const Both *c, int64_t n, const f32 *v, const f32 *draw, int8_t *to)
-{
-    f32 r[BLOCK], codes[BLOCK];
-    if (draw) {
-        c->loops->chance((size_t)n, v, draw, r);
-        c->loops->round((size_t)n, r, 0, c->lo, c->hi, codes);
-    } else {
-        c->loops->round((size_t)n, v, 0, c->lo, c->hi, codes);
-    }
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (int8_t)codes[i];
-}
-
 static void quantize_rows(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Both *c = arg;
     const int64_t row = c->columns * c->inner;
-    f32 x[BLOCK], v[BLOCK], draws[BLOCK];
+    const CodeRange range = { 0, c->lo, c->hi };
+    const size_t each = c->inner == 1;
+    f32 x[BLOCK], draws[BLOCK];
     (void)worker;
     for (int64_t r = begin; r < end; r++)
         for (int64_t at = 0, n; at < row; at += n) {
@@ -143,14 +132,8 @@ static void quantize_rows(void *arg, int64_t begin, int64_t end, int worker)
             kernels_load_f32(c->kernels, x, c->x, first, n);
             if (draw)
                 kernels_load_f32(c->kernels, draws, c->draw, first, n);
-            memcpy(v, x, (size_t)n * sizeof *v);
-            c->loops->divide((size_t)n, v, c->rows[r]);
-            store_bytes(c, n, v, draw, c->by_row + first);
-            if (c->inner == 1)
-                c->loops->divide_each((size_t)n, x, c->scales + at);
-            else
-                c->loops->divide((size_t)n, x, c->scales[at / c->inner]);
-            store_bytes(c, n, x, draw, c->by_column + first);
+            c->loops->quantize((size_t)n, x, c->rows + r, 0, draw, &range, (u8 *)c->by_row + first);
+            c->loops->quantize((size_t)n, x, c->scales + at / c->inner, each, draw, &range, (u8 *)c->by_column + first);
         }
 }
 

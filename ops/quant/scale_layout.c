@@ -118,6 +118,17 @@ int64_t scale_layout_run(const ScaleLayout *g, int64_t first, int64_t n, int64_t
     return run < n ? run : n;
 }
 
+int64_t scale_layout_line(const ScaleLayout *g, int64_t first, int64_t n, int64_t *index, bool *each)
+{
+    const bool along = g->block && g->per_axis && g->inner == 1, across = g->block && !g->per_axis && g->inner > 1;
+    *each = along || across;
+    if (!*each)
+        return scale_layout_run(g, first, n, index);
+    scale_layout_indices(g, first, 1, index);
+    const int64_t line = along ? g->extent : g->inner, rest = line - first % line;
+    return rest < n ? rest : n;
+}
+
 bool scale_layout_shares(const ScaleLayout *g)
 {
     enum { WORTH = 16 };

@@ -128,6 +128,30 @@ static void requantize_each(size_t n, const i32 *restrict sums, const i32 *restr
     }
 }
 
+/* stochastic_f32 */
+static inline __m512 chance_of(__m512 v, __m512 draw)
+{
+    const __m512 low = _mm512_roundscale_ps(v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const __mmask16 up = _mm512_cmp_ps_mask(draw, _mm512_sub_ps(v, low), _CMP_LT_OQ);
+    return _mm512_mask_add_ps(low, up, low, _mm512_set1_ps(1));
+}
+
+static void quantize(size_t n, const f32 *restrict x, const f32 *restrict scale, size_t each, const f32 *restrict draw,
+                     const CodeRange *b, u8 *restrict to)
+{
+    const Range r = range_of(b);
+    __m512 s = _mm512_set1_ps(*scale);
+    for (size_t i = 0; i < n; i += LANES) {
+        const __mmask16 lanes = lanes_of(n - i);
+        if (each)
+            s = _mm512_maskz_loadu_ps(lanes, scale + i);
+        __m512 v = _mm512_maskz_div_ps(lanes, _mm512_maskz_loadu_ps(lanes, x + i), s);
+        if (draw)
+            v = chance_of(v, _mm512_maskz_loadu_ps(lanes, draw + i));
+        put_stored(to + i, lanes, v, &r);
+    }
+}
+
 /* A code whose sign bit is turned is one of the other kind, so far below. */
 static inline __m512 codes_at(const CodeBytes *c, size_t i, __mmask16 lanes)
 {
@@ -164,6 +188,21 @@ static void requantize_each(size_t n, const i32 *restrict sums, const i32 *restr
     LEVEL_VECTOR
     for (size_t i = 0; i < n; i++)
         to[i] = (u8)(i32)stored_code_f32((f32)(i32)((u32)sums[i] + (u32)bias[i]) * factor[i], z, lo, hi);
+}
+
+static void quantize(size_t n, const f32 *restrict x, const f32 *restrict scale, size_t each, const f32 *restrict draw,
+                     const CodeRange *b, u8 *restrict to)
+{
+    const f32 z = b->z, lo = b->lo, hi = b->hi, one = *scale;
+    if (draw)
+        for (size_t i = 0; i < n; i++)
+            to[i] = (u8)(i32)code_of_f32(stochastic_f32(x[i] / scale[i * each], draw[i]), z, lo, hi);
+    else if (each)
+        for (size_t i = 0; i < n; i++)
+            to[i] = (u8)(i32)stored_code_f32(x[i] / scale[i], z, lo, hi);
+    else
+        for (size_t i = 0; i < n; i++)
+            to[i] = (u8)(i32)stored_code_f32(x[i] / one, z, lo, hi);
 }
 
 /* A code whose sign bit is turned is one of the other kind, so far below. */
@@ -217,18 +256,6 @@ static void round_shifted(size_t n, const f32 *restrict u, f32 z, f32 lo, f32 hi
         codes[i] = shifted_code_f32(u[i], z, lo, hi);
 }
 
-static void divide_each(size_t n, f32 *restrict v, const f32 *restrict scale)
-{
-    for (size_t i = 0; i < n; i++)
-        v[i] = v[i] / scale[i];
-}
-
-static void chance(size_t n, const f32 *restrict v, const f32 *restrict draw, f32 *restrict r)
-{
-    for (size_t i = 0; i < n; i++)
-        r[i] = stochastic_f32(v[i], draw[i]);
-}
-
 static void sizes(size_t n, const f32 *restrict x, f32 *restrict most)
 {
     for (size_t i = 0; i < n; i++)
@@ -240,6 +267,7 @@ const CodeLoops LEVEL_NAME(codes) = {
     .rescale_each = rescale_each,
     .requantize = requantize,
     .requantize_each = requantize_each,
+    .quantize = quantize,
     .sum_codes = sum_codes,
     .sum = sum,
     .product = product,
@@ -248,7 +276,5 @@ const CodeLoops LEVEL_NAME(codes) = {
     .settle = settle,
     .round = round_codes,
     .round_shifted = round_shifted,
-    .divide_each = divide_each,
-    .chance = chance,
     .sizes = sizes,
 };
