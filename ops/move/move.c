@@ -159,6 +159,54 @@ static void run_squares(const Move *m, char *to, const char *from)
     } while (advance(&o, m, m->rank - 2));
 }
 
+/* The same of words by the loops of a level, strip by strip: so many columns of `from` at a time that their lines in `to` lie in
+ * few pages. */
+enum { STRIP = 256 };
+
+typedef struct Turn {
+    const Move *m;
+    const PackedLoops *loops;
+    uint32_t *to;
+    const uint32_t *from;
+    int64_t strips;
+} Turn;
+
+static void turn_strips(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Turn *t = arg;
+    const struct MoveAxis p = t->m->axis[t->m->rank - 2], q = t->m->axis[t->m->rank - 1];
+    (void)worker;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t col = item % t->strips * STRIP;
+        int64_t outer = item / t->strips, to = col * p.to, from = col;
+        for (int i = t->m->rank - 3; i >= 0; i--) {
+            const struct MoveAxis *a = &t->m->axis[i];
+            to += outer % a->n * a->to;
+            from += outer % a->n * a->from;
+            outer /= a->n;
+        }
+        t->loops->turn((size_t)q.n, (size_t)(p.n - col < STRIP ? p.n - col : STRIP), t->from + from, (size_t)q.from,
+                       t->to + to, (size_t)p.to);
+    }
+}
+
+static bool turn_words(const Move *m, void *to, const void *from)
+{
+    enum { LEAST = 8, MANY = 1 << 15 }; /* elements of an axis, of all that are worth more threads */
+    const struct MoveAxis p = m->axis[m->rank - 2], q = m->axis[m->rank - 1];
+    if (!m->e || m->size != sizeof(uint32_t) || p.from != 1 || q.to != 1 || p.n < LEAST || q.n < LEAST)
+        return false;
+    Turn t = { m, kernels_packed(m->e->kernels, ARITH_F32), to, from, (p.n + STRIP - 1) / STRIP };
+    int64_t outer = 1;
+    for (int i = 0; i < m->rank - 2; i++)
+        outer *= m->axis[i].n;
+    if (outer * p.n * q.n < MANY)
+        turn_strips(&t, 0, outer * t.strips, 0);
+    else
+        eval_parallel(m->e, outer * t.strips, turn_strips, &t);
+    return true;
+}
+
 void move_run(const Move *asked, void *to, const void *from)
 {
     Move m = *asked;
@@ -177,7 +225,8 @@ void move_run(const Move *asked, void *to, const void *from)
             for (int k = i; k < m.rank - 2; k++)
                 m.axis[k] = m.axis[k + 1];
             m.axis[m.rank - 2] = dense;
-            run_squares(&m, to, from);
+            if (!turn_words(&m, to, from))
+                run_squares(&m, to, from);
             return;
         }
     run_rows(&m, to, from);

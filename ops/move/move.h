@@ -31,6 +31,7 @@ enum { MOVE_RANK = 2 * MAX_RANK };
 
 /* Nested loops, the last one innermost: element i of an axis lies i * to and i * from elements from the first one. */
 typedef struct Move {
+    Eval *e; /* whose threads and loops may be used; or null */
     size_t size;
     int rank;
     struct MoveAxis {

@@ -16,6 +16,7 @@
 static Status moved(Eval *e, Move *m)
 {
     const Raw x = raw_in(e, 0), y = raw_open(e, eval_out(e, 0));
+    m->e = e;
     m->size = x.size;
     move_run(m, y.data, x.data);
     raw_close(e->out[0], y);
