@@ -5,6 +5,10 @@
 #include "base/pack.h"
 #include "ops/kernels/level/level.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 /* Sub-byte elements, one at a time; everything else in loops the compiler vectorizes. */
 static unsigned nibble(const void *data, int64_t i)
 {
@@ -214,6 +218,55 @@ static bool put_small(Tensor *to, int64_t first, const f32 *restrict from, int64
             pairs[i] = (uint16_t)(i32)from[i];
     return true;
 }
+#if defined(__x86_64__)
+/* Bits of whole bytes, of comparisons side by side: compilers make one after the other. */
+static bool put_bits(Tensor *to, int64_t first, const f32 *from, int64_t n)
+{
+    uint8_t *bytes = (uint8_t *)to->data + first / 8;
+    int64_t i = 0;
+    if (to->type->dtype != BIT || first % 8)
+        return false;
+    for (; i + 8 <= n; i += 8) {
+        const __m128 low = _mm_cmpneq_ps(_mm_loadu_ps(from + i), _mm_setzero_ps());
+        const __m128 high = _mm_cmpneq_ps(_mm_loadu_ps(from + i + 4), _mm_setzero_ps());
+        *bytes++ = (uint8_t)(_mm_movemask_ps(low) | _mm_movemask_ps(high) << 4);
+    }
+    for (; i < n; i++)
+        packed_put1(to->data, (size_t)(first + i), from[i] != 0);
+    if (first + n == tensor_elements(to))
+        pack_clear_tail(to->data, (size_t)(first + n), 1);
+    return true;
+}
+#else
+#define put_bits(...) false
+#endif
+
+#ifdef __AVX512BW__
+/* Numbers below 2^31 as bytes; false: there are others. */
+static bool put_bytes(Tensor *to, int64_t first, const f32 *from, int64_t n)
+{
+    enum { LANES = 16 };
+    uint8_t *bytes = (uint8_t *)to->data + first;
+    const __m512 limit = _mm512_set1_ps(0x1p31f);
+    __mmask16 small = 0xffff;
+    if (to->type->dtype != I8 && to->type->dtype != U8)
+        return false;
+    for (int64_t i = 0; i < n; i += LANES) {
+        const __mmask16 some = (__mmask16)(n - i < LANES ? (1u << (n - i)) - 1 : 0xffff);
+        const __m512 v = _mm512_maskz_loadu_ps(some, from + i);
+        small &= _mm512_cmp_ps_mask(_mm512_abs_ps(v), limit, _CMP_LT_OQ);
+        const __m128i b = _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v));
+        if (some == 0xffff)
+            _mm_storeu_si128((__m128i *)(void *)(bytes + i), b);
+        else
+            _mm_mask_storeu_epi8(bytes + i, some, b);
+    }
+    return small == 0xffff;
+}
+#else
+#define put_bytes(...) false
+#endif
+
 /* Numbers of f32 as bf16, to nearest: what bf16_from_f32 gives where none of them is a NaN, which is found out on the way. */
 static bool put_numbers(Wherever16 *restrict to, const f32 *restrict from, int64_t n)
 {
@@ -242,7 +295,9 @@ static bool put_bf16(Tensor *to, int64_t first, const f32 *from, int64_t n)
     }
     return true;
 }
-#define PUT_SMALL_f32 (put_bf16(to, first, from, n) || put_small(to, first, from, n))
+#define PUT_SMALL_f32                                                                                                  \
+    (put_bf16(to, first, from, n) || put_bytes(to, first, from, n) || put_bits(to, first, from, n) ||                  \
+     put_small(to, first, from, n))
 #define PUT_SMALL_f64 false
 #define PUT_SMALL_i64 false
 #define PUT_SMALL_u64 false
