@@ -119,24 +119,27 @@ typedef struct ColumnScales {
     bool one;
     const f32 *factors;
     const i32 *biases;
-    f32 own_factors[SUMS_BLOCK];
-    i32 own_biases[SUMS_BLOCK];
 } ColumnScales;
 
-static bool column_scales(const Rescaled *r, int64_t column, int64_t n, ColumnScales *c)
+typedef struct OwnScales {
+    f32 factors[SUMS_BLOCK];
+    i32 biases[SUMS_BLOCK];
+} OwnScales;
+
+static bool column_scales(const Rescaled *r, int64_t column, int64_t n, OwnScales *room, ColumnScales *c)
 {
     static const i32 none[SUMS_BLOCK];
     const bool one = tensor_elements(r->tb) == 1, each = r->bias && r->biases != 1;
     if (!r->factors || !(one || r->tb->type->rank == 1))
         return false;
     c->one = one && !each;
-    c->factors = one ? c->own_factors : r->factors + column;
-    c->biases = each ? r->bias + column : r->bias ? c->own_biases : none;
+    c->factors = one ? room->factors : r->factors + column;
+    c->biases = each ? r->bias + column : r->bias ? room->biases : none;
     const int64_t own = c->one ? 1 : n;
     for (int64_t i = 0; one && i < own; i++)
-        c->own_factors[i] = r->factors[0];
+        room->factors[i] = r->factors[0];
     for (int64_t i = 0; r->bias && !each && i < own; i++)
-        c->own_biases[i] = r->bias[0];
+        room->biases[i] = r->bias[0];
     return true;
 }
 
@@ -157,13 +160,6 @@ static void requantize_columns(const Rescaled *r, const ColumnScales *c, int64_t
         l->requantize_each((size_t)n, sums, c->biases, c->factors, &r->out.range, to);
 }
 
-/* The factor of a column and its sum, with what is added to it. */
-static i64 fixed_sum(const Rescaled *r, f32 factor, i32 sum, int64_t column)
-{
-    const u32 bias = r->bias ? (u32)r->bias[r->biases == 1 ? 0 : column] : 0;
-    return fixed_times((i32)((u32)sum + bias), fixed_factor(factor));
-}
-
 /* What is added to numbers of columns that have their rescaled sums. */
 static void add_addend(const Rescaled *r, int64_t column, int64_t n, f32 *v)
 {
@@ -176,9 +172,42 @@ static void add_addend(const Rescaled *r, int64_t column, int64_t n, f32 *v)
         kernels_row(r->kernels, ROW_add, ARITH_F32)((size_t)n, v, v, r->addend + column, NULL, none);
 }
 
-void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *sums)
+/* Where columns have one factor and one bias, or one each: the sums of a row without tables of them, which would be a large frame
+ * to walk over for every row.  False: nothing was done. */
+static bool take_plain(const Rescaled *r, int64_t first, int64_t n, const i32 *sums)
 {
-    const Rescaled *r = rescaled;
+    static const i32 none[SUMS_BLOCK];
+    const CodeLoops *l = kernels_codes(r->kernels);
+    const bool one = tensor_elements(r->tb) == 1, each = r->bias && r->biases != 1;
+    const int64_t column = first % r->s->n;
+    if (!r->factors || (one ? each : r->tb->type->rank != 1 || (r->bias && !each)) ||
+        (!r->numbers && !codes_bytes(&r->out, first)))
+        return false;
+    for (int64_t at = 0, k; at < n; at += k) {
+        k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
+        ColumnScales scales;
+        scales.one = one;
+        scales.factors = r->factors + (one ? 0 : column + at);
+        scales.biases = one ? (r->bias ? r->bias : none) : each ? r->bias + column + at : none;
+        if (r->numbers) {
+            rescale_columns(l, &scales, k, sums + at, r->numbers + first + at);
+            add_addend(r, column + at, k, r->numbers + first + at);
+        } else {
+            requantize_columns(r, &scales, k, sums + at, codes_bytes(&r->out, first + at));
+        }
+    }
+    return true;
+}
+
+/* The factor of a column and its sum, with what is added to it. */
+static i64 fixed_sum(const Rescaled *r, f32 factor, i32 sum, int64_t column)
+{
+    const u32 bias = r->bias ? (u32)r->bias[r->biases == 1 ? 0 : column] : 0;
+    return fixed_times((i32)((u32)sum + bias), fixed_factor(factor));
+}
+
+static __attribute__((noinline)) void take_columns(const Rescaled *r, int64_t first, int64_t n, const i32 *sums)
+{
     const int64_t item = first / r->s->n, column = first % r->s->n, row = item % r->s->m;
     int64_t ma, mb;
     f32 quotients[SUMS_BLOCK];
@@ -186,7 +215,8 @@ void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *su
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
         ColumnScales scales;
-        const bool together = column_scales(r, column + at, k, &scales);
+        OwnScales room;
+        const bool together = column_scales(r, column + at, k, &room, &scales);
         u8 *bytes = together && !r->numbers ? codes_bytes(&r->out, first + at) : NULL;
         if (bytes) {
             requantize_columns(r, &scales, k, sums + at, bytes);
@@ -213,6 +243,12 @@ void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *su
         else
             codes_put(&r->out, first + at, k, v);
     }
+}
+
+void rescaled_take(const void *rescaled, int64_t first, int64_t n, const i32 *sums)
+{
+    if (!take_plain(rescaled, first, n, sums))
+        take_columns(rescaled, first, n, sums);
 }
 
 DrawnProduct draw_product(Rng *rng, bool ta, bool tb)
