@@ -26,7 +26,7 @@ if(TARGET qcc_ops)
         qcc_level_of(${name} "${sources}" ${ARGN})
         target_compile_definitions(qcc_level_${name} PRIVATE LEVEL_FROM=${from})
     endfunction()
-    set(products_sources bf16_pairs.c bf16_products.c bf16_tiles.c code_products.c code_quads.c
+    set(products_sources bf16_pairs.c bf16_products.c bf16_tile_pairs.c bf16_tiles.c code_products.c code_quads.c
                          code_tiles.c level.c)
     qcc_level(base)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -80,8 +80,9 @@ typedef struct PackedLoops {
 } PackedLoops;
 
 /* c[m,n] += a b of words, each of which holds two steps of k in bf16, the first one in its low half.  Of a, tiles of PairLoops.rows
- * rows lie `tile` words apart; in a tile word w of row i is at i * row + w, or at i + w * rows where row is 1: it is packed.
- * Of b, panels of PairLoops.width columns lie `panel` words apart; in a panel word w of column j is at w * ldb + j. */
+ * rows lie `tile` words apart; in a tile word w of row i is at i * row + w, or where row is 1 it is packed: in blocks of depth words
+ * the rows follow each other, so that it is at pair_place.  Of b, panels of PairLoops.width columns lie `panel` words apart; in a
+ * panel word w of column j is at w * ldb + j.  Behind words that are no multiple of depth stand zeros in both, up to one. */
 typedef struct PairProduct {
     size_t m, n, words;
     size_t row, tile, ldb, panel, ldc;
@@ -89,11 +90,23 @@ typedef struct PairProduct {
 } PairProduct;
 
 typedef struct PairLoops {
-    size_t rows, width;
+    size_t rows, width, depth;
     /* to[i] = the word of low[i] and high[i]; null: of zeros */
     void (*pair)(size_t n, const u16 *low, const u16 *high, u32 *to);
     void (*multiply)(const PairProduct *p, const u32 *a, const u32 *b, f32 *c);
 } PairLoops;
+
+/* Where word w of row i of a packed tile is. */
+static inline size_t pair_place(const PairLoops *l, size_t i, size_t w)
+{
+    return (w / l->depth * l->rows + i) * l->depth + w % l->depth;
+}
+
+/* So many words and the zeros behind them. */
+static inline size_t pair_filled(const PairLoops *l, size_t words)
+{
+    return (words + l->depth - 1) / l->depth * l->depth;
+}
 
 /* How codes are stored. */
 typedef enum CodeType { CODE_U8, CODE_I8, CODE_U16, CODE_I16, CODE_TYPES } CodeType;

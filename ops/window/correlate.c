@@ -44,6 +44,12 @@ static int64_t rows_of_tile(const Correlation *c)
                       : (int64_t)kernels_packed(c->kernels, c->f64 ? ARITH_F64 : ARITH_F32)->rows;
 }
 
+/* Lines that are multiplied for so many: of words they are filled up with zeros. */
+static int64_t filled_lines(const Correlation *c, int64_t lines)
+{
+    return c->is_bf16 ? (int64_t)pair_filled(kernels_pairs_bf16(c->kernels), (size_t)lines) : lines;
+}
+
 /* Steps of k that a line of what is gathered stands for. */
 static int64_t steps_of_line(const Correlation *c)
 {
@@ -56,7 +62,7 @@ static Panel panel_of(const Correlation *c, int64_t rows, int64_t positions)
     return (Panel){ .m = (size_t)rows,
                     .n = n,
                     .k = k,
-                    .lda = k * (size_t)rows_of_tile(c),
+                    .lda = (size_t)(filled_lines(c, c->deep * c->taps) * rows_of_tile(c)),
                     .packed = true,
                     .ldb = c->direct ? (size_t)c->in : n,
                     .ldc = is_placed(c) ? n : (size_t)c->out };
@@ -65,7 +71,7 @@ static Panel panel_of(const Correlation *c, int64_t rows, int64_t positions)
 size_t correlation_rows(const Correlation *c)
 {
     const int64_t tile = rows_of_tile(c);
-    return (size_t)((c->results + tile - 1) / tile * tile * c->deep * c->taps);
+    return (size_t)((c->results + tile - 1) / tile * tile * filled_lines(c, c->deep * c->taps));
 }
 
 /* Adds the product of some rows with gathered lines; of f32 and f64 a panel is there for columns that are no whole one. */
@@ -172,18 +178,21 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
         const size_t n = (size_t)(u->images * u->n), m = (size_t)u->n_rows, apart = apart_of(n);                       \
         S *panel = room + apart * DEPTH, *digits = room + gathered_of(n);                                              \
         T *lines = (T *)(void *)room;                                                                                  \
-        PairProduct p = { .m = m, .n = n, .row = 1, .tile = (size_t)(k * rows), .ldb = apart, .ldc = ldc };            \
+        PairProduct p = {                                                                                              \
+            .m = m, .n = n, .row = 1, .tile = (size_t)(filled_lines(c, k) * rows), .ldb = apart, .ldc = ldc            \
+        };                                                                                                             \
         p.panel = MOST_PANEL_WIDTH;                                                                                    \
         for (int64_t s = 0; s == 0 || s < k; s += segment) {                                                           \
             const int64_t end = k - s < segment ? k : s + segment, most = c->is_bf16 ? WORDS : DEPTH;                  \
             for (size_t i = 0; i < m && s == end; i++) /* nothing to sum */                                            \
                 memset(to + i * ldc, 0, n * sizeof(S));                                                                \
             const int64_t shares = (end - s + most - 1) / most,                                                        \
-                          share = (end - s + shares - 1) / (shares ? shares : 1);                                      \
+                          share = filled_lines(c, (end - s + shares - 1) / (shares ? shares : 1));                     \
             for (int64_t at = s, some; at < end; at += some) {                                                         \
                 some = end - at < share ? end - at : share;                                                            \
                 gather_##N(c, u, at, some, lines, apart);                                                              \
-                p.words = (size_t)some;                                                                                \
+                p.words = (size_t)filled_lines(c, some);                                                               \
+                memset(lines + (size_t)some * apart, 0, (p.words - (size_t)some) * apart * sizeof(T));                 \
                 p.fresh = at == s;                                                                                     \
                 add_lines_##N(c, &p, filter + at * rows, lines, to, panel);                                            \
             }                                                                                                          \
@@ -222,7 +231,7 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
     }                                                                                                                  \
     static void block_##N(const Correlation *c, const Block *u, S *room)                                               \
     {                                                                                                                  \
-        const int64_t k = c->deep * c->taps, row = u->group * c->results + u->result;                                  \
+        const int64_t k = filled_lines(c, c->deep * c->taps), row = u->group * c->results + u->result;                 \
         const T *x = (const T *)c->x + (u->image * c->groups + u->group) * c->deep * c->in;                            \
         const S *bias = c->bias ? (const S *)c->bias + row : NULL;                                                     \
         const T *filter = (const T *)c->filter + (size_t)u->group * correlation_rows(c);                               \

@@ -1,19 +1,25 @@
 /* Weights as the packed left operands of correlations. */
+#include <string.h>
+
 #include "base/parallel.h"
 #include "ops/window/correlate.h"
 
-/* How weights are packed: rows of a tile; columns, or words of two. */
+/* How weights are packed: rows of a tile; columns, or words of two; and those of all taps, filled up. */
 typedef struct PackWay {
-    int64_t rows, columns;
+    int64_t rows, columns, all;
     size_t element; /* bytes */
 } PackWay;
 
 static PackWay way_of(const Eval *e, const FilterPack *f)
 {
-    if (f->is_bf16)
-        return (PackWay){ (int64_t)kernels_pairs_bf16(e->kernels)->rows, (f->columns + 1) / 2, sizeof(u32) };
+    const PairLoops *pairs = kernels_pairs_bf16(e->kernels);
     const PackedLoops *l = kernels_packed(e->kernels, f->f64 ? ARITH_F64 : ARITH_F32);
-    return (PackWay){ (int64_t)l->rows, f->columns, f->f64 ? sizeof(f64) : sizeof(f32) };
+    PackWay way = { (int64_t)l->rows, f->columns, f->columns * f->taps, f->f64 ? sizeof(f64) : sizeof(f32) };
+    if (f->is_bf16) {
+        way = (PackWay){ (int64_t)pairs->rows, (f->columns + 1) / 2, 0, sizeof(u32) };
+        way.all = (int64_t)pair_filled(pairs, (size_t)(way.columns * f->taps));
+    }
+    return way;
 }
 
 #define PACK(T)                                                                                                        \
@@ -106,6 +112,83 @@ static void pack_bf16(const FilterPack *f, const PackRun *r, int64_t group, int6
     }
 }
 
+enum { LANES = 16, MOST_TURNED = 320 }; /* words that are turned together; of so many rows and taps */
+
+/* Some words of a row of a tile, which follow each other, to where they stand. */
+static void place_words(const PairLoops *l, size_t row, size_t word, const void *from, size_t n, u32 *to)
+{
+    const char *words = from;
+    for (size_t some; n > 0; n -= some, word += some, words += some * sizeof *to) {
+        const size_t left = l->depth - word % l->depth;
+        some = n < left ? n : left;
+        memcpy(to + pair_place(l, row, word), words, some * sizeof *to);
+    }
+}
+
+/* Where what the pairs of columns have of some rows is made to words, and turned, so that those of a row follow each other. */
+typedef struct TurnRoom {
+    u32 lines[2 * LANES * MOST_TURNED], turned[MOST_TURNED * LANES];
+} TurnRoom;
+
+/* The words of some pairs of columns, from column c on, of rows from row i on, of all of which elements `line` are wanted. */
+static void turn_pairs(const FilterPack *f, const PackRun *r, const u16 *from, int64_t c, int64_t pairs, int64_t line,
+                       TurnRoom *room)
+{
+    const bool follow = f->column == line && c + 2 * pairs <= f->columns; /* as many between them that nobody reads */
+    const size_t apart = (size_t)(follow ? 2 * line : line);
+    if (follow)
+        r->pairs->pair((size_t)((2 * pairs - 1) * line), from, from + line, room->lines);
+    for (int64_t k = 0; k < pairs && !follow; k++, from += 2 * f->column)
+        r->pairs->pair((size_t)line, from, c + 2 * k + 1 < f->columns ? from + f->column : NULL,
+                       room->lines + (size_t)k * apart);
+    r->loops->turn((size_t)pairs, (size_t)line, room->lines, apart, room->turned, LANES);
+}
+
+/* Word after word, of kernels that are too large for these. */
+static void pack_large(const FilterPack *f, const PackRun *r, const u16 *from, int64_t rows, u32 *to)
+{
+    for (int64_t i = 0; i < rows; i++, from += f->row)
+        for (int64_t u = 0; u < f->taps; u++)
+            for (int64_t c = 0; c < f->columns; c += 2) {
+                const u16 *at = from + c * f->column + (f->tap ? f->tap[u] : u);
+                to[pair_place(r->pairs, (size_t)i, (size_t)(u * r->way.columns + c / 2))] =
+                    at[0] | (c + 1 < f->columns ? (u32)at[f->column] << 16 : 0);
+            }
+}
+
+/* The same tile where the words of a row are neighbours in blocks (PairLoops). */
+static void pack_blocks(const FilterPack *f, const PackRun *r, int64_t group, int64_t m, u32 *to)
+{
+    const int64_t rows = f->rows - m < r->way.rows ? f->rows - m : r->way.rows;
+    const int64_t seen = f->tap ? f->tap[f->taps - 1] + 1 : f->taps; /* of a line: taps ascend */
+    const int64_t adjoin = f->row < MOST_TURNED ? (MOST_TURNED - seen) / f->row + 1 : 1;
+    const u16 *from = (const u16 *)f->from + group * f->group + m * f->row;
+    TurnRoom room;
+    memset(to, 0, (size_t)(r->way.rows * r->way.all) * sizeof *to);
+    if (f->taps == 1 && !f->tap && f->column == 1) { /* the columns of a row are its words */
+        for (int64_t i = 0; i < rows; i++, from += f->row) {
+            place_words(r->pairs, (size_t)i, 0, from, (size_t)(f->columns / 2), to);
+            if (f->columns % 2)
+                to[pair_place(r->pairs, (size_t)i, (size_t)(f->columns / 2))] = from[f->columns - 1];
+        }
+        return;
+    }
+    if (seen > MOST_TURNED) {
+        pack_large(f, r, from, rows, to);
+        return;
+    }
+    for (int64_t c = 0; c < f->columns; c += 2 * LANES)
+        for (int64_t i = 0, some; i < rows; i += some) {
+            const int64_t left = (f->columns - c + 1) / 2, pairs = left < LANES ? left : LANES;
+            some = rows - i < adjoin ? rows - i : adjoin;
+            turn_pairs(f, r, from + i * f->row + c * f->column, c, pairs, (some - 1) * f->row + seen, &room);
+            for (int64_t n = 0; n < some; n++)
+                for (int64_t u = 0; u < f->taps; u++)
+                    place_words(r->pairs, (size_t)(i + n), (size_t)(u * r->way.columns + c / 2),
+                                room.turned + (n * f->row + (f->tap ? f->tap[u] : u)) * LANES, (size_t)pairs, to);
+        }
+}
+
 static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
 {
     const PackRun *r = arg;
@@ -114,8 +197,10 @@ static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         const int64_t group = i / tiles, m = i % tiles * tile;
-        void *to = (char *)f->to + ((size_t)group * r->group + (size_t)(m * f->taps * r->way.columns)) * r->way.element;
-        if (f->is_bf16)
+        void *to = (char *)f->to + ((size_t)group * r->group + (size_t)(m * r->way.all)) * r->way.element;
+        if (f->is_bf16 && r->pairs->depth > 1)
+            pack_blocks(f, r, group, m, to);
+        else if (f->is_bf16)
             pack_bf16(f, r, group, m, to);
         else if (f->f64)
             pack_f64(f, r->loops, group, m, to);
@@ -127,7 +212,7 @@ static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
 size_t filter_group(const Eval *e, const FilterPack *f)
 {
     const PackWay way = way_of(e, f);
-    return (size_t)((f->rows + way.rows - 1) / way.rows * way.rows * way.columns * f->taps);
+    return (size_t)((f->rows + way.rows - 1) / way.rows * way.rows * way.all);
 }
 
 size_t filter_room(const Eval *e, const FilterPack *f)
@@ -137,9 +222,11 @@ size_t filter_room(const Eval *e, const FilterPack *f)
 
 size_t filter_bytes(const Type *filter, int64_t groups, int64_t rows, int64_t columns, int64_t taps)
 {
-    enum { TILE = MOST_TILE_ROWS };
+    enum { TILE = MOST_TILE_ROWS, DEPTH = MOST_DEPTH / 2 };
     const size_t element = filter->dtype == F64 ? sizeof(f64) : sizeof(f32);
-    return (size_t)(groups * ((rows + TILE - 1) / TILE * TILE) * columns * taps) * element;
+    const int64_t words = ((columns + 1) / 2 * taps + DEPTH - 1) / DEPTH * DEPTH; /* of bf16 */
+    const int64_t all = filter->dtype == BF16 && words > columns * taps ? words : columns * taps;
+    return (size_t)(groups * ((rows + TILE - 1) / TILE * TILE) * all) * element;
 }
 
 void filter_pack(Eval *e, const FilterPack *f)

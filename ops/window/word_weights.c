@@ -54,19 +54,24 @@ static Piece piece_at(const Run *r, const Positions *p, int64_t at)
     return piece;
 }
 
-/* What a row sees of n positions; behind an odd number of them stands a zero. */
+/* Positions that are multiplied for n of them. */
+static int64_t filled(const Run *r, int64_t n)
+{
+    return (int64_t)pair_filled(r->pairs, (size_t)((n + STEPS - 1) / STEPS)) * STEPS;
+}
+
+/* What a row sees of n positions; behind them stand zeros, up to whole blocks of words. */
 static void gather(const Run *r, const TapSights *s, int64_t group, int64_t row, int64_t n, u16 *to)
 {
     const int64_t channel = group * r->channels + row / r->taps, tap = row % r->taps;
     window_see_u16(&r->w, s->runs + (size_t)tap * s->most, s->n[tap], r->x + channel * r->in, to);
-    if (n % STEPS)
-        to[n] = 0;
+    memset(to + n, 0, (size_t)(filled(r, n) - n) * sizeof *to);
 }
 
 /* The panels of dy: results are lanes, positions the steps. */
 static void pack(const Run *r, int64_t group, const Positions *p, const Room *room)
 {
-    const int64_t n = p->end - p->begin, words = (n + STEPS - 1) / STEPS * STEPS;
+    const int64_t n = p->end - p->begin;
     Piece i = piece_at(r, p, 0);
     const u16 *from = r->dy + (i.image * r->groups + group) * r->results * r->out + i.first;
     int64_t line = r->out;
@@ -80,7 +85,7 @@ static void pack(const Run *r, int64_t group, const Positions *p, const Room *ro
             break;
     }
     r->packed->pack_columns((size_t)r->results, (size_t)n, from, 1, (size_t)line, room->panels,
-                            (size_t)words * r->packed->width);
+                            (size_t)filled(r, n) * r->packed->width);
 }
 
 /* Adds what some positions bring to some rows. */
@@ -88,7 +93,7 @@ static void add_positions(const Run *r, int64_t group, int64_t row, int64_t rows
                           bool fresh)
 {
     const int64_t n = p->end - p->begin;
-    const size_t words = (size_t)((n + STEPS - 1) / STEPS);
+    const size_t words = (size_t)(filled(r, n) / STEPS);
     const TapSights sights = window_sights(&r->w, p->begin, n, r->groups * r->channels * r->in, room->sights);
     PairProduct product = { .n = (size_t)r->results,
                             .words = words,

@@ -1,34 +1,11 @@
 /* Products of words with sums in f32, where the level has an instruction for them: each word holds two steps of k in bf16.
  * Neither operand need be packed, since windows of words are gathered as rows that lie beside each other; what the instruction
  * rounds and flushes is what it does in bf16_products.c. */
-#include "ops/kernels/level/level.h"
+#include "ops/kernels/level/bf16_words.h"
 
-#ifdef __AVX512BF16__
-#include <immintrin.h>
+#if defined(__AVX512BF16__) && !defined(__AMX_BF16__)
 
 enum { ROWS = 12, FEW = 4, VECTORS = 2, LANES = 16, WIDTH = VECTORS * LANES };
-
-static void pair(size_t n, const u16 *restrict low, const u16 *restrict high, u32 *restrict to)
-{
-    LEVEL_VECTOR
-    for (size_t i = 0; i < n; i++)
-        to[i] = (u32)low[i] | (u32)high[i] << 16;
-}
-
-static void pair_one(size_t n, const u16 *restrict low, u32 *restrict to)
-{
-    LEVEL_VECTOR
-    for (size_t i = 0; i < n; i++)
-        to[i] = low[i];
-}
-
-static void pair_lines(size_t n, const u16 *low, const u16 *high, u32 *to)
-{
-    if (high)
-        pair(n, low, high, to);
-    else
-        pair_one(n, low, to);
-}
 
 /* Some rows against the columns of so many vectors: sums live in registers for all words.  Of rows that lie apart every fourth has
  * a pointer of its own, so that all of them stay in registers.  `some`: the columns that are there, where these are no whole
@@ -120,7 +97,7 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, f32 *c)
     }
 }
 
-const PairLoops LEVEL_NAME(pairs_bf16) = { ROWS, WIDTH, pair_lines, multiply };
-#else
+const PairLoops LEVEL_NAME(pairs_bf16) = { ROWS, WIDTH, 1, pair_lines, multiply };
+#elif !defined(__AMX_BF16__)
 const PairLoops LEVEL_NAME(pairs_bf16) = { 0 };
 #endif

@@ -11,6 +11,29 @@
 
 enum { DEPTH_OF_WORD = 2, TURNED_WORDS = 64 };
 
+static inline void pair(size_t n, const u16 *restrict low, const u16 *restrict high, u32 *restrict to)
+{
+    LEVEL_VECTOR
+    for (size_t i = 0; i < n; i++)
+        to[i] = (u32)low[i] | (u32)high[i] << 16;
+}
+
+static inline void pair_one(size_t n, const u16 *restrict low, u32 *restrict to)
+{
+    LEVEL_VECTOR
+    for (size_t i = 0; i < n; i++)
+        to[i] = low[i];
+}
+
+/* to[i] = the word of low[i] and high[i]; null: of zeros. */
+static inline void pair_lines(size_t n, const u16 *low, const u16 *high, u32 *to)
+{
+    if (high)
+        pair(n, low, high, to);
+    else
+        pair_one(n, low, to);
+}
+
 /* Words of `lanes` lanes whose steps are neighbours, four lanes by four words at a time. */
 static inline void turn_words(size_t lanes, size_t words, size_t group, const u16 *from, size_t lane, u32 *to)
 {
