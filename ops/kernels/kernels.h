@@ -82,17 +82,23 @@ typedef struct PackedLoops {
 /* c[m,n] += a b of words, each of which holds two steps of k in bf16, the first one in its low half.  Of a, tiles of PairLoops.rows
  * rows lie `tile` words apart; in a tile word w of row i is at i * row + w, or where row is 1 it is packed: in blocks of depth words
  * the rows follow each other, so that it is at pair_place.  Of b, panels of PairLoops.width columns lie `panel` words apart; in a
- * panel word w of column j is at w * ldb + j.  Behind words that are no multiple of depth stand zeros in both, up to one. */
+ * panel word w of column j is at w * ldb + j.  Behind words that are no multiple of depth stand zeros in both, up to one.
+ * Where the level has tiles (depth is more than 1), blocks of b may begin where `at` says: then a is packed, one panel has all
+ * columns, and c has room for whole tiles. */
 typedef struct PairProduct {
     size_t m, n, words;
     size_t row, tile, ldb, panel, ldc;
-    bool fresh; /* c begins with zeros, whatever it holds */
+    const size_t *at; /* null: one after the other */
+    bool fresh;       /* c begins with zeros, whatever it holds */
 } PairProduct;
 
 typedef struct PairLoops {
     size_t rows, width, depth;
     /* to[i] = the word of low[i] and high[i]; null: of zeros */
     void (*pair)(size_t n, const u16 *low, const u16 *high, u32 *to);
+    /* the same of lines of n words, of elements `step` apart; lines lie `from` and `apart` elements and words apart */
+    void (*pair_lines)(size_t lines, size_t n, size_t step, const u16 *low, const u16 *high, size_t from, u32 *to,
+                       size_t apart);
     void (*multiply)(const PairProduct *p, const u32 *a, const u32 *b, f32 *c);
 } PairLoops;
 

@@ -1,6 +1,6 @@
 /* Operands of convolutions in bf16 as they are multiplied where the machine can: two channels at a time. */
 #include "base/parallel.h"
-#include "ops/window/correlate.h"
+#include "ops/window/word_lines.h"
 
 /* Whether groups run along planes, if nothing else is against it. */
 static bool are_few(int64_t groups, int64_t channels, int64_t results)
@@ -56,7 +56,8 @@ void correlation_operands(Eval *e, Correlation *c, int64_t images, int64_t in)
                  correlation_narrows(e->in[0]->type, e->in[1]->type, c->groups, c->channels, c->results);
     c->kernels = e->kernels;
     c->bias = eval_has(e, 2) ? eval_wide(e, 2, wide) : NULL;
-    if (c->is_bf16 && window_is_data(&c->w))
+    c->by_lines = c->is_bf16 && lines_suit(c);
+    if (c->is_bf16 && (c->by_lines || window_is_data(&c->w)))
         c->halves = e->in[0]->data;
     else if (c->is_bf16)
         c->x = channel_words(e, 0, images, c->groups, c->channels, in);

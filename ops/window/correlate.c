@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "ops/kernels/panel.h"
 #include "ops/window/planes.h"
+#include "ops/window/word_lines.h"
 
 /* Some results of one group, at a block of positions of an image or at all of several. */
 typedef struct Block {
@@ -313,8 +314,13 @@ void correlation_plan(Correlation *c, int64_t images, int64_t threads)
     c->direct = window_is_data(&c->w) && !c->is_bf16;
     c->deep = c->is_bf16 ? (c->channels + 1) / 2 : c->channels;
     planes_plan(c);
+    c->lines.lines = 0;
     if (c->planes.lines)
         return;
+    if (c->by_lines) {
+        lines_plan(c, threads);
+        return;
+    }
     split_positions(c, threads);
     split_results(c, (images + c->span - 1) / c->span * c->groups * c->tiles, threads);
     const Panel p = panel_of(c, c->part, c->span * c->tile);
@@ -327,6 +333,10 @@ void correlation_run(Eval *e, Correlation *c)
 {
     if (c->planes.lines) {
         eval_parallel(e, planes_blocks(c), planes_run, c);
+        return;
+    }
+    if (c->lines.lines) {
+        eval_parallel(e, lines_blocks(c), lines_run, c);
         return;
     }
     eval_parallel(e, (c->images + c->span - 1) / c->span * c->groups * c->tiles * c->parts, run_blocks, c);

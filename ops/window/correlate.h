@@ -25,6 +25,15 @@ typedef struct PlanePlan {
     int64_t before[MAX_SPATIAL];
 } PlanePlan;
 
+/* How words of two dimensions are multiplied in tiles along lines (ops/window/word_lines.h). */
+typedef struct LinePlan {
+    int64_t lines,
+        blocks; /* of results that are made together, 0: words are gathered; and how often an image has so many */
+    int64_t above,
+        reach; /* line of the data, by the steps of the window, that the first line of results sees; how many more */
+    int64_t pitch, plane; /* lines from image to image; words of a plane */
+} LinePlan;
+
 typedef struct Correlation {
     Window w;                          /* the distance of taps may be negative */
     int64_t groups, channels, results; /* channels and results of a group */
@@ -33,6 +42,7 @@ typedef struct Correlation {
     bool f64;
     bool is_bf16;       /* x and filter are words of two channels, sums are f32 */
     const u16 *halves;  /* or words are made of these as they are wanted, and x is null */
+    bool by_lines;      /* words are made and multiplied along lines */
     const Tensor *data; /* along planes: null, or what is loaded in place of x, less `zero` */
     f32 zero;
     ResultTaker taker; /* of f32, in place of y; take null: there is none */
@@ -48,6 +58,7 @@ typedef struct Correlation {
     int64_t span;          /* images of a block: more than one where they are small */
     int64_t part, parts;   /* results of a block, blocks of a group */
     PlanePlan planes;
+    LinePlan lines;
     bool direct;            /* the data is its own window matrix */
     size_t placed;          /* elements of results on their way */
     const Kernels *kernels; /* there before the plan */

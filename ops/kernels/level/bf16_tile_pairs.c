@@ -10,13 +10,66 @@ enum { ROWS = 2 * TILE_SIDE, WIDTH = 2 * TILE_SIDE, DEPTH = TILE_SIDE };
 
 TILES(add_tiles, TILE_BF16)
 
+/* Two tiles of columns of blocks that begin where `at` says, and one or two tiles of rows. */
+#define LINES(id, two)                                                                                                 \
+    static inline void id(const PairProduct *p, size_t blocks, const u32 *a, const u32 *b, f32 *c)                     \
+    {                                                                                                                  \
+        const size_t line = p->ldb * sizeof *b, ldc = p->ldc * sizeof *c;                                              \
+        f32 *const low = c + TILE_SIDE * p->ldc;                                                                       \
+        if (p->fresh) {                                                                                                \
+            TILE_ZERO(0);                                                                                              \
+            TILE_ZERO(1);                                                                                              \
+            TILE_ZERO(2);                                                                                              \
+            TILE_ZERO(3);                                                                                              \
+        } else {                                                                                                       \
+            TILE_LOAD(0, c, ldc);                                                                                      \
+            TILE_LOAD(1, c + TILE_SIDE, ldc);                                                                          \
+            if (two) {                                                                                                 \
+                TILE_LOAD(2, low, ldc);                                                                                \
+                TILE_LOAD(3, low + TILE_SIDE, ldc);                                                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (size_t k = 0; k < blocks; k++, a += (size_t)ROWS * TILE_SIDE) {                                           \
+            const u32 *columns = b + p->at[k];                                                                         \
+            TILE_LOAD(6, columns, line);                                                                               \
+            TILE_LOAD(4, a, TILE_LINE);                                                                                \
+            TILE_BF16(0, 4, 6);                                                                                        \
+            TILE_LOAD(7, columns + TILE_SIDE, line);                                                                   \
+            TILE_BF16(1, 4, 7);                                                                                        \
+            if (two) {                                                                                                 \
+                TILE_LOAD(5, a + (size_t)TILE_SIDE * TILE_SIDE, TILE_LINE);                                            \
+                TILE_BF16(2, 5, 6);                                                                                    \
+                TILE_BF16(3, 5, 7);                                                                                    \
+            }                                                                                                          \
+        }                                                                                                              \
+        TILE_STORE(0, c, ldc);                                                                                         \
+        TILE_STORE(1, c + TILE_SIDE, ldc);                                                                             \
+        if (two) {                                                                                                     \
+            TILE_STORE(2, low, ldc);                                                                                   \
+            TILE_STORE(3, low + TILE_SIDE, ldc);                                                                       \
+        }                                                                                                              \
+    }
+LINES(add_two, true)
+LINES(add_one, false)
+#undef LINES
+
+static void multiply_lines(const PairProduct *p, const u32 *a, const u32 *b, f32 *c)
+{
+    const size_t blocks = p->words / DEPTH;
+    for (size_t j = 0; j < p->n; j += WIDTH)
+        for (size_t i = 0; i < p->m; i += ROWS)
+            (p->m - i > TILE_SIDE ? add_two : add_one)(p, blocks, a + i / ROWS * p->tile, b + j, c + i * p->ldc + j);
+}
+
 static void multiply(const PairProduct *p, const u32 *a, const u32 *b, f32 *c)
 {
     const bool packed = p->row == 1;
     const size_t blocks = (p->words + DEPTH - 1) / DEPTH, row = packed ? (size_t)TILE_LINE : p->row * sizeof *a,
                  block = packed ? (size_t)ROWS * TILE_LINE : (size_t)TILE_LINE;
     tiles_begin();
-    for (size_t i = 0; i < p->m; i += ROWS, a += p->tile) {
+    if (p->at)
+        multiply_lines(p, a, b, c);
+    for (size_t i = 0; !p->at && i < p->m; i += ROWS, a += p->tile) {
         const u32 *columns = b;
         for (size_t j = 0; j < p->n; j += WIDTH, columns += p->panel)
             add_tiles(p->m - i < ROWS ? p->m - i : ROWS, p->n - j < WIDTH ? p->n - j : WIDTH, blocks, (const char *)a,
@@ -26,5 +79,5 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, f32 *c)
     tiles_end();
 }
 
-const PairLoops LEVEL_NAME(pairs_bf16) = { ROWS, WIDTH, DEPTH, pair_lines, multiply };
+const PairLoops LEVEL_NAME(pairs_bf16) = { ROWS, WIDTH, DEPTH, pair_words, pair_some_lines, multiply };
 #endif

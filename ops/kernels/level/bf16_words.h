@@ -26,12 +26,39 @@ static inline void pair_one(size_t n, const u16 *restrict low, u32 *restrict to)
 }
 
 /* to[i] = the word of low[i] and high[i]; null: of zeros. */
-static inline void pair_lines(size_t n, const u16 *low, const u16 *high, u32 *to)
+static inline void pair_words(size_t n, const u16 *low, const u16 *high, u32 *to)
 {
     if (high)
         pair(n, low, high, to);
     else
         pair_one(n, low, to);
+}
+
+/* Sixteen words, or fewer, of neighbours, or of every other element: of these the words that they are in are read. */
+static inline __m512i sixteen(const u16 *x, __mmask16 some, bool apart)
+{
+    const __m512i low = _mm512_set1_epi32(0xffff);
+    return apart ? _mm512_and_si512(_mm512_maskz_loadu_epi32(some, x), low)
+                 : _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, x));
+}
+
+/* Lines of words of elements that lie so far apart.  Of every other one the last is read alone: behind it there may be nothing. */
+static inline void pair_some_lines(size_t lines, size_t n, size_t step, const u16 *low, const u16 *high, size_t from,
+                                   u32 *to, size_t apart)
+{
+    enum { LANES = 16 };
+    const size_t whole = step == 1 ? n : step == 2 && n ? n - 1 : 0;
+    for (size_t i = 0; i < lines; i++, low += from, high += high ? from : 0, to += apart) {
+        for (size_t j = 0; j < whole; j += LANES) {
+            const __mmask16 some = (__mmask16)(whole - j < LANES ? (1u << (whole - j)) - 1 : 0xffff);
+            __m512i v = sixteen(low + j * step, some, step == 2);
+            if (high)
+                v = _mm512_or_si512(v, _mm512_slli_epi32(sixteen(high + j * step, some, step == 2), 16));
+            _mm512_mask_storeu_epi32(to + j, some, v);
+        }
+        for (size_t j = whole; j < n; j++)
+            to[j] = (u32)low[j * step] | (high ? (u32)high[j * step] << 16 : 0);
+    }
 }
 
 /* Words of `lanes` lanes whose steps are neighbours, four lanes by four words at a time. */
