@@ -114,34 +114,57 @@ static void pack_bf16(const FilterPack *f, const PackRun *r, int64_t group, int6
 
 enum { LANES = 16, MOST_TURNED = 320 }; /* words that are turned together; of so many rows and taps */
 
+/* Where the words of a row are neighbours in blocks (PairLoops): those of its taps, and of these the words of some pairs. */
+typedef struct BlockPlace {
+    const PairLoops *pairs;
+    int64_t columns; /* words of a tap */
+    u32 *tile;
+} BlockPlace;
+
 /* Some words of a row of a tile, which follow each other, to where they stand. */
-static void place_words(const PairLoops *l, size_t row, size_t word, const void *from, size_t n, u32 *to)
+static void place_words(const BlockPlace *p, int64_t row, int64_t word, const void *from, int64_t n)
 {
+    const size_t depth = p->pairs->depth;
     const char *words = from;
-    for (size_t some; n > 0; n -= some, word += some, words += some * sizeof *to) {
-        const size_t left = l->depth - word % l->depth;
-        some = n < left ? n : left;
-        memcpy(to + pair_place(l, row, word), words, some * sizeof *to);
+    for (size_t some, at = (size_t)word, end = at + (size_t)n; at < end; at += some, words += some * sizeof(u32)) {
+        some = depth - at % depth;
+        some = end - at < some ? end - at : some;
+        memcpy(p->tile + pair_place(p->pairs, (size_t)row, at), words, some * sizeof(u32));
     }
 }
 
-/* Where what the pairs of columns have of some rows is made to words, and turned, so that those of a row follow each other. */
+/* Where what some pairs of columns have of some rows is made to words, and turned, so that those of a row follow each other. */
 typedef struct TurnRoom {
     u32 lines[2 * LANES * MOST_TURNED], turned[MOST_TURNED * LANES];
 } TurnRoom;
 
-/* The words of some pairs of columns, from column c on, of rows from row i on, of all of which elements `line` are wanted. */
-static void turn_pairs(const FilterPack *f, const PackRun *r, const u16 *from, int64_t c, int64_t pairs, int64_t line,
-                       TurnRoom *room)
+/* The words of some pairs of columns, from column c on: `line` of each, of all taps of some rows.  Returns how far pairs lie apart. */
+static size_t make_lines(const FilterPack *f, const PairLoops *l, const u16 *from, int64_t c, int64_t pairs,
+                         int64_t line, u32 *to)
 {
     const bool follow = f->column == line && c + 2 * pairs <= f->columns; /* as many between them that nobody reads */
-    const size_t apart = (size_t)(follow ? 2 * line : line);
-    if (follow)
-        r->pairs->pair((size_t)((2 * pairs - 1) * line), from, from + line, room->lines);
-    for (int64_t k = 0; k < pairs && !follow; k++, from += 2 * f->column)
-        r->pairs->pair((size_t)line, from, c + 2 * k + 1 < f->columns ? from + f->column : NULL,
-                       room->lines + (size_t)k * apart);
-    r->loops->turn((size_t)pairs, (size_t)line, room->lines, apart, room->turned, LANES);
+    if (follow) {
+        l->pair((size_t)((2 * pairs - 1) * line), from, from + line, to);
+        return (size_t)(2 * line);
+    }
+    for (int64_t k = 0; k < pairs; k++, from += 2 * f->column)
+        l->pair((size_t)line, from, c + 2 * k + 1 < f->columns ? from + f->column : NULL, to + k * line);
+    return (size_t)line;
+}
+
+/* The words of one row, whose taps are lines `apart` apart, from word `word` of each tap on.  Whole blocks go where they stand. */
+static void place_row(const FilterPack *f, const PackRun *r, const BlockPlace *p, int64_t row, int64_t word,
+                      int64_t pairs, const u32 *lines, size_t apart, u32 *turned)
+{
+    const int64_t depth = (int64_t)p->pairs->depth, seen = f->tap ? f->tap[f->taps - 1] + 1 : f->taps;
+    if (pairs == LANES && depth == LANES && p->columns % LANES == 0 && !f->tap) {
+        r->loops->turn(LANES, (size_t)f->taps, lines, apart, p->tile + pair_place(p->pairs, (size_t)row, (size_t)word),
+                       (size_t)p->columns * p->pairs->rows);
+        return;
+    }
+    r->loops->turn((size_t)pairs, (size_t)seen, lines, apart, turned, LANES);
+    for (int64_t u = 0; u < f->taps; u++)
+        place_words(p, row, u * p->columns + word, turned + (f->tap ? f->tap[u] : u) * LANES, pairs);
 }
 
 /* Word after word, of kernels that are too large for these. */
@@ -163,11 +186,13 @@ static void pack_blocks(const FilterPack *f, const PackRun *r, int64_t group, in
     const int64_t seen = f->tap ? f->tap[f->taps - 1] + 1 : f->taps; /* of a line: taps ascend */
     const int64_t adjoin = f->row < MOST_TURNED ? (MOST_TURNED - seen) / f->row + 1 : 1;
     const u16 *from = (const u16 *)f->from + group * f->group + m * f->row;
+    const BlockPlace p = { r->pairs, r->way.columns, to };
     TurnRoom room;
-    memset(to, 0, (size_t)(r->way.rows * r->way.all) * sizeof *to);
+    if (rows < r->way.rows || f->taps * r->way.columns != r->way.all)
+        memset(to, 0, (size_t)(r->way.rows * r->way.all) * sizeof *to);
     if (f->taps == 1 && !f->tap && f->column == 1) { /* the columns of a row are its words */
         for (int64_t i = 0; i < rows; i++, from += f->row) {
-            place_words(r->pairs, (size_t)i, 0, from, (size_t)(f->columns / 2), to);
+            place_words(&p, i, 0, from, f->columns / 2);
             if (f->columns % 2)
                 to[pair_place(r->pairs, (size_t)i, (size_t)(f->columns / 2))] = from[f->columns - 1];
         }
@@ -181,11 +206,10 @@ static void pack_blocks(const FilterPack *f, const PackRun *r, int64_t group, in
         for (int64_t i = 0, some; i < rows; i += some) {
             const int64_t left = (f->columns - c + 1) / 2, pairs = left < LANES ? left : LANES;
             some = rows - i < adjoin ? rows - i : adjoin;
-            turn_pairs(f, r, from + i * f->row + c * f->column, c, pairs, (some - 1) * f->row + seen, &room);
+            const size_t apart = make_lines(f, r->pairs, from + i * f->row + c * f->column, c, pairs,
+                                            (some - 1) * f->row + seen, room.lines);
             for (int64_t n = 0; n < some; n++)
-                for (int64_t u = 0; u < f->taps; u++)
-                    place_words(r->pairs, (size_t)(i + n), (size_t)(u * r->way.columns + c / 2),
-                                room.turned + (n * f->row + (f->tap ? f->tap[u] : u)) * LANES, (size_t)pairs, to);
+                place_row(f, r, &p, i + n, c / 2, pairs, room.lines + n * f->row, apart, room.turned);
         }
 }
 

@@ -7,7 +7,7 @@
 enum {
     IN_CACHE = 1 << 20,    /* bytes of planes and results of a block, which stay in a second-level cache */
     LEAST_POSITIONS = 256, /* of a block: the weights are read again for each */
-    WORDS = 192,           /* that are multiplied at a time: with a tile of columns they stay in a first-level cache */
+    WORDS = 144,           /* that are multiplied at a time: with a tile of columns they stay in a first-level cache */
     SEGMENT = PANEL_SEGMENT / 2,
     ALIGN = 16, /* words of a line of a cache */
     LEAST_DEPTH = 8,

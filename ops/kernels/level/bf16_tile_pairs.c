@@ -53,12 +53,40 @@ LINES(add_two, true)
 LINES(add_one, false)
 #undef LINES
 
+/* Columns of some blocks as tiles that lie side by side. */
+static void copy_columns(const PairProduct *p, size_t blocks, const u32 *b, u32 *to)
+{
+    for (size_t k = 0; k < blocks; k++) {
+        const u32 *from = b + p->at[k];
+        for (size_t w = 0; w < DEPTH; w++, from += p->ldb, to += WIDTH) {
+            const __m512i first = _mm512_loadu_si512(from), second = _mm512_loadu_si512(from + TILE_SIDE);
+            _mm512_store_si512(to, first);
+            _mm512_store_si512(to + TILE_SIDE, second);
+        }
+    }
+}
+
+/* Columns that many rows see are copied first: lines that begin within a line of a cache are read twice as slowly, and there may be
+ * many pages between them. */
 static void multiply_lines(const PairProduct *p, const u32 *a, const u32 *b, f32 *c)
 {
+    enum { MANY = 128, COPIED = 18 };
     const size_t blocks = p->words / DEPTH;
-    for (size_t j = 0; j < p->n; j += WIDTH)
+    const bool copies = p->m >= MANY && blocks <= COPIED;
+    _Alignas(TILE_LINE) u32 copied[COPIED * DEPTH * WIDTH];
+    size_t at[COPIED];
+    PairProduct q = *p;
+    for (size_t k = 0; k < blocks && copies; k++)
+        at[k] = k * DEPTH * WIDTH;
+    if (copies)
+        q.at = at, q.ldb = WIDTH;
+    for (size_t j = 0; j < p->n; j += WIDTH) {
+        if (copies)
+            copy_columns(p, blocks, b + j, copied);
         for (size_t i = 0; i < p->m; i += ROWS)
-            (p->m - i > TILE_SIDE ? add_two : add_one)(p, blocks, a + i / ROWS * p->tile, b + j, c + i * p->ldc + j);
+            (p->m - i > TILE_SIDE ? add_two : add_one)(&q, blocks, a + i / ROWS * p->tile, copies ? copied : b + j,
+                                                       c + i * p->ldc + j);
+    }
 }
 
 static void multiply(const PairProduct *p, const u32 *a, const u32 *b, f32 *c)
