@@ -5,13 +5,15 @@
 #include "base/parallel.h"
 #include "ops/kernels/panel.h"
 #include "ops/window/channels.h"
+#include "ops/window/column_sights.h"
 
 enum {
     X,
     DY,
-    BLOCK = 512,         /* positions that are multiplied at a time */
-    APART = BLOCK + 32,  /* elements from line to line, so that they do not meet in one place of a cache */
-    STEPS = 2,           /* positions of a word */
+    BLOCK = 512,        /* positions that are multiplied at a time */
+    APART = BLOCK + 32, /* elements from line to line, so that they do not meet in one place of a cache */
+    STEPS = 2,          /* positions of a word */
+    MOST_BLOCKS = PANEL_SEGMENT / BLOCK,
     MOST_SUMS = 1 << 20, /* of a part: they stay within bounds */
 };
 
@@ -22,23 +24,29 @@ typedef struct Run {
     int64_t groups, channels, results; /* channels and results of a group */
     int64_t taps, in, out, positions;  /* positions of all images */
     int64_t rows, part, parts;         /* of a group; those that are done together */
+    int64_t blocks;                    /* of positions that are packed together */
+    bool by_columns;                   /* what taps see is gathered column by column (ops/window/column_sights.h) */
     const u16 *x, *dy;
     f32 *y;
-    char *rooms; /* for each worker */
-    size_t room; /* bytes */
+    char *rooms;         /* for each worker */
+    size_t room, sights; /* bytes; those of what a block sees */
 } Run;
 
 /* What a worker works in. */
 typedef struct Room {
-    void *sights;
-    u16 *lines, *back; /* what some rows see; dy, where a block is of several images */
+    char *sights;
+    u16 *lines, *back,
+        *columns; /* what some rows see; dy, where a block is of several images; what the columns of a channel see */
     u32 *panels;
     f32 *sums, *digits;
 } Room;
 
-/* Positions [begin, end) of all images, at most BLOCK of them. */
+/* Positions [begin, end) of all images, at most BLOCK of them, what is packed of dy there, and what taps or their columns see. */
 typedef struct Positions {
     int64_t begin, end;
+    u32 *panels;
+    TapSights taps;
+    ColumnSights columns;
 } Positions;
 
 /* Those of them that are of one image, `at` positions into them. */
@@ -60,12 +68,25 @@ static int64_t filled(const Run *r, int64_t n)
     return (int64_t)pair_filled(r->pairs, (size_t)((n + STEPS - 1) / STEPS)) * STEPS;
 }
 
-/* What a row sees of n positions; behind them stand zeros, up to whole blocks of words. */
-static void gather(const Run *r, const TapSights *s, int64_t group, int64_t row, int64_t n, u16 *to)
+/* What some rows of a group see of a block, line by line; behind it stand zeros, up to whole blocks of words.  `channel`: whose
+ * columns are there. */
+static void gather(const Run *r, const Positions *p, int64_t group, int64_t row, int64_t rows, const Room *room,
+                   int64_t *channel)
 {
-    const int64_t channel = group * r->channels + row / r->taps, tap = row % r->taps;
-    window_see_u16(&r->w, s->runs + (size_t)tap * s->most, s->n[tap], r->x + channel * r->in, to);
-    memset(to + n, 0, (size_t)(filled(r, n) - n) * sizeof *to);
+    const int64_t n = p->end - p->begin;
+    u16 *to = room->lines;
+    for (int64_t i = row; i < row + rows; i++, to += APART) {
+        const int64_t tap = i % r->taps, of = group * r->channels + i / r->taps;
+        const u16 *x = r->x + of * r->in;
+        if (!r->by_columns)
+            window_see_u16(&r->w, p->taps.runs + (size_t)tap * p->taps.most, p->taps.n[tap], x, to);
+        else if (of != *channel)
+            columns_see(&r->w, &p->columns, x, room->columns);
+        if (r->by_columns)
+            columns_tap(&r->w, &p->columns, room->columns, tap, to);
+        *channel = of;
+        memset(to + n, 0, (size_t)(filled(r, n) - n) * sizeof *to);
+    }
 }
 
 /* The panels of dy: results are lanes, positions the steps. */
@@ -84,68 +105,124 @@ static void pack(const Run *r, int64_t group, const Positions *p, const Room *ro
         if (i.at + i.n == n)
             break;
     }
-    r->packed->pack_columns((size_t)r->results, (size_t)n, from, 1, (size_t)line, room->panels,
+    r->packed->pack_columns((size_t)r->results, (size_t)n, from, 1, (size_t)line, p->panels,
                             (size_t)filled(r, n) * r->packed->width);
 }
 
-/* Adds what some positions bring to some rows. */
-static void add_positions(const Run *r, int64_t group, int64_t row, int64_t rows, const Positions *p, const Room *room,
-                          bool fresh)
+static size_t panels_of(const Run *r)
 {
-    const int64_t n = p->end - p->begin;
-    const size_t words = (size_t)(filled(r, n) / STEPS);
-    const TapSights sights = window_sights(&r->w, p->begin, n, r->groups * r->channels * r->in, room->sights);
-    PairProduct product = { .n = (size_t)r->results,
-                            .words = words,
-                            .row = APART / STEPS,
-                            .ldb = r->pairs->width,
-                            .panel = words * r->pairs->width,
-                            .ldc = (size_t)r->results,
-                            .fresh = fresh };
-    pack(r, group, p, room);
-    for (int64_t i = 0, tile = (int64_t)r->pairs->rows; i < rows; i += (int64_t)product.m) {
-        product.m = rows - i < tile ? (size_t)(rows - i) : r->pairs->rows;
-        for (size_t k = 0; k < product.m; k++)
-            gather(r, &sights, group, row + i + (int64_t)k, n, room->lines + k * APART);
-        r->pairs->multiply(&product, (const u32 *)(const void *)room->lines, room->panels, room->sums + i * r->results);
+    const size_t width = r->packed->width;
+    return ((size_t)r->results + width - 1) / width * width * (BLOCK / STEPS);
+}
+
+/* Up to so many blocks of positions from `begin` on, packed; returns how many. */
+static int64_t open_blocks(const Run *r, int64_t group, int64_t begin, int64_t end, const Room *room, Positions *p)
+{
+    const int64_t image = r->groups * r->channels * r->in;
+    int64_t n = 0;
+    for (; n < r->blocks && begin < end; n++, begin += BLOCK) {
+        char *sights = room->sights + (size_t)n * r->sights;
+        p[n] = (Positions){
+            begin, begin + BLOCK < end ? begin + BLOCK : end, room->panels + (size_t)n * panels_of(r), { 0 }, { 0 }
+        };
+        if (r->by_columns)
+            p[n].columns = column_sights(&r->w, begin, p[n].end - begin, image, sights);
+        else
+            p[n].taps = window_sights(&r->w, begin, p[n].end - begin, image, sights);
+        pack(r, group, &p[n], room);
+    }
+    return n;
+}
+
+/* Adds what some positions bring to a tile of rows. */
+static void add_tile(const Run *r, int64_t group, int64_t row, int64_t rows, const Positions *p, const Room *room,
+                     bool fresh, int64_t *channel, f32 *sums)
+{
+    const size_t words = (size_t)(filled(r, p->end - p->begin) / STEPS);
+    const PairProduct product = { .m = (size_t)rows,
+                                  .n = (size_t)r->results,
+                                  .words = words,
+                                  .row = APART / STEPS,
+                                  .ldb = r->pairs->width,
+                                  .panel = words * r->pairs->width,
+                                  .ldc = (size_t)r->results,
+                                  .fresh = fresh };
+    gather(r, p, group, row, rows, room, channel);
+    r->pairs->multiply(&product, (const u32 *)(const void *)room->lines, p->panels, sums);
+}
+
+/* The sums of rows to where they stand in the result. */
+static void turn(const Run *r, int64_t group, int64_t row, int64_t rows, const f32 *sums)
+{
+    r->floats->turn((size_t)rows, (size_t)r->results, sums, (size_t)r->results,
+                    r->y + group * r->results * r->rows + row, (size_t)r->rows);
+}
+
+/* Positions that are one segment: tile by tile of rows, the sums of which stay in cache. */
+static void add_few(const Run *r, int64_t group, int64_t row, int64_t rows, const Room *room)
+{
+    Positions p[MOST_BLOCKS];
+    const int64_t n = open_blocks(r, group, 0, r->positions, room, p), tile = (int64_t)r->pairs->rows;
+    for (int64_t i = 0; i < rows; i += tile) {
+        const int64_t some = rows - i < tile ? rows - i : tile;
+        for (int64_t k = 0; k < n; k++) {
+            int64_t channel = -1;
+            add_tile(r, group, row + i, some, &p[k], room, k == 0, &channel, room->sums);
+        }
+        turn(r, group, row + i, some, room->sums);
     }
 }
 
-/* The sums of some rows of a group, and with them the result. */
-static void add_rows(const Run *r, int64_t group, int64_t row, int64_t rows, const Room *room)
+/* Others: the sums of all rows, segment by segment. */
+static void add_many(const Run *r, int64_t group, int64_t row, int64_t rows, const Room *room)
 {
     const size_t sums = (size_t)(rows * r->results);
     for (int64_t s = 0; s < r->positions; s += PANEL_SEGMENT) {
         const int64_t end = s + PANEL_SEGMENT < r->positions ? s + PANEL_SEGMENT : r->positions;
-        for (int64_t at = s; at < end; at += BLOCK) {
-            const Positions p = { at, at + BLOCK < end ? at + BLOCK : end };
-            add_positions(r, group, row, rows, &p, room, at == s);
+        for (int64_t at = s, tile = (int64_t)r->pairs->rows; at < end; at += BLOCK) {
+            Positions p;
+            int64_t channel = -1;
+            open_blocks(r, group, at, end, room, &p);
+            for (int64_t i = 0; i < rows; i += tile)
+                add_tile(r, group, row + i, rows - i < tile ? rows - i : tile, &p, room, at == s, &channel,
+                         room->sums + i * r->results);
         }
-        if (r->positions > PANEL_SEGMENT)
-            panel_join_f32(room->sums, 1, sums, sums, room->digits, (size_t)(s / PANEL_SEGMENT), end == r->positions);
+        panel_join_f32(room->sums, 1, sums, sums, room->digits, (size_t)(s / PANEL_SEGMENT), end == r->positions);
     }
-    r->floats->turn((size_t)rows, (size_t)r->results, room->sums, (size_t)r->results,
-                    r->y + group * r->results * r->rows + row, (size_t)r->rows);
+    turn(r, group, row, rows, room->sums);
 }
 
-static int64_t whole_panels(const Run *r)
+/* Sums that a part keeps: of a tile, or of all rows and what joins to the whole. */
+static size_t sums_of(const Run *r)
 {
-    const int64_t width = (int64_t)r->packed->width;
-    return (r->results + width - 1) / width * width;
+    if (r->positions <= PANEL_SEGMENT)
+        return r->pairs->rows * (size_t)r->results;
+    return (size_t)(r->part * r->results) * (1 + panel_digits((size_t)r->positions));
+}
+
+/* Opens the room of a worker, or says how large it is. */
+static size_t open_room(const Run *r, char *from, Room *room)
+{
+    const size_t panels = panels_of(r), blocks = (size_t)r->blocks;
+    room->sights = from;
+    room->lines = (u16 *)(void *)(from + blocks * r->sights);
+    room->columns = room->lines + r->pairs->rows * APART;
+    room->panels = (u32 *)(void *)(room->columns + (r->by_columns ? column_room(&r->w, BLOCK) : 0));
+    room->back = (u16 *)(void *)(room->panels + blocks * panels);
+    room->sums = (f32 *)(void *)(room->back + panels * STEPS);
+    room->digits = room->sums + r->part * r->results;
+    return ((size_t)((char *)(room->sums + sums_of(r)) - from) + 63) / 64 * 64;
 }
 
 static void run_parts(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Run *r = arg;
-    Room room = { .sights = r->rooms + (size_t)worker * r->room };
-    room.lines = (u16 *)(void *)((char *)room.sights + window_sights_bytes(&r->w, BLOCK));
-    room.panels = (u32 *)(void *)(room.lines + r->pairs->rows * APART);
-    room.back = (u16 *)(void *)(room.panels + whole_panels(r) * (BLOCK / STEPS));
-    room.sums = (f32 *)(void *)(room.back + whole_panels(r) * BLOCK);
-    room.digits = room.sums + r->part * r->results;
+    Room room;
+    open_room(r, r->rooms + (size_t)worker * r->room, &room);
     for (int64_t i = begin; i < end; i++) {
         const int64_t row = i % r->parts * r->part, left = r->rows - row;
-        add_rows(r, i / r->parts, row, left < r->part ? left : r->part, &room);
+        (r->positions <= PANEL_SEGMENT ? add_few : add_many)(r, i / r->parts, row, left < r->part ? left : r->part,
+                                                             &room);
     }
 }
 
@@ -180,10 +257,10 @@ bool word_weights(Eval *e, const Window *w, int64_t groups, const Type *x, const
     r.x = e->in[X]->data, r.dy = e->in[DY]->data;
     const size_t threads = (size_t)parallel_threads(e->pool);
     split_rows(&r, (int64_t)threads);
-    r.room = window_sights_bytes(w, BLOCK) +
-             (r.pairs->rows * APART + 2 * (size_t)whole_panels(&r) * BLOCK) * sizeof(u16) +
-             (size_t)(r.part * r.results) * (1 + panel_digits((size_t)r.positions)) * sizeof(f32);
-    r.room = (r.room + 63) / 64 * 64;
+    r.blocks = r.positions <= PANEL_SEGMENT ? (r.positions + BLOCK - 1) / BLOCK : 1;
+    r.by_columns = r.pairs->depth > 1 && columns_suit(w, BLOCK);
+    r.sights = r.by_columns ? column_sights_bytes(w, BLOCK) : window_sights_bytes(w, BLOCK);
+    r.room = open_room(&r, NULL, &(Room){ 0 });
     r.rooms = eval_room(e, threads, r.room);
     eval_parallel(e, groups * r.parts, run_parts, &r);
     return true;
