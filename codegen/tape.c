@@ -155,12 +155,24 @@ static bool only_leaves(const Node *n)
     return true;
 }
 
+/* Whether what a call computes is a number of its type whatever it is: it is one of operands that are, or 0 or 1.  Of integers it need
+ * not be: the size of the least one is none of them. */
+static bool is_round(const Node *n)
+{
+    const OpDef *def = op_of(n);
+    bool all = def->gives_operand && dtype_is_narrow(n->type->dtype);
+    for (int i = 0; i < n->n_in && all; i++) {
+        const bool picks = !in(n, i) || in(n, i)->type->dtype == BOOL;
+        all = picks || in(n, i)->type->dtype == n->type->dtype;
+    }
+    return all || (def->row && def->row->test);
+}
+
 /* Notes the register that a call left its value in, rounded to the value's type where that is not a number of the
  * arithmetic. */
 static void leave(Maker *m, const Node *n, int reg, Arithmetic a, int by)
 {
-    const bool test = op_of(n)->row && op_of(n)->row->test; /* 0 and 1 are what they are */
-    if (n->type->dtype != number_of[a] && !test && !only_leaves(n)) {
+    if (n->type->dtype != number_of[a] && !is_round(n) && !only_leaves(n)) {
         const DType wide = n->type->dtype;
         const Arithmetic to = dtype_is_float(wide)               ? (wide == F64 ? ARITH_F64 : ARITH_F32)
                               : is_short(wide) && a == ARITH_F32 ? ARITH_F32

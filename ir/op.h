@@ -334,6 +334,8 @@ typedef struct OpDef {
     size_t (*room)(const Node *n);  /* bytes a call takes on one thread beside widened values; null: what caches hold */
     bool (*narrows)(const Node *n); /* multiplies bf16 as it lies, where engine and machine can; null: none */
     bool commutative;
+    bool
+        gives_operand; /* an element is one of an operand, its size or negative, or 0: of equal floats none is rounded */
     Combine combine;
     unsigned compares; /* of a comparison: IS_LESS, IS_EQUAL and IS_GREATER, as its result says */
     bool counts;       /* results are places, extents or made for them: no data */

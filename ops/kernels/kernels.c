@@ -238,6 +238,11 @@ STORAGE(i64)
 STORAGE(u64)
 #undef STORAGE
 
+void kernels_round_bf16(const Kernels *level, int64_t n, const f32 *from, f32 *to)
+{
+    level->round_bf16(n, from, to);
+}
+
 void kernels_load(const Kernels *level, Arithmetic a, void *to, const Tensor *from, int64_t first, int64_t n)
 {
     switch (a) {

@@ -310,7 +310,10 @@ void kernels_store_f64(const Kernels *level, Tensor *to, int64_t first, const f6
 void kernels_store_i64(const Kernels *level, Tensor *to, int64_t first, const i64 *from, int64_t n);
 void kernels_store_u64(const Kernels *level, Tensor *to, int64_t first, const u64 *from, int64_t n);
 
-/* The same with an arithmetic that is chosen at run time. */
+/* to[i] = what is read of from[i] that was stored as bf16; both may be the same. */
+void kernels_round_bf16(const Kernels *level, int64_t n, const f32 *from, f32 *to);
+
+/* Those with an arithmetic that is chosen at run time. */
 void kernels_load(const Kernels *level, Arithmetic a, void *to, const Tensor *from, int64_t first, int64_t n);
 void kernels_store(const Kernels *level, Arithmetic a, Tensor *to, int64_t first, const void *from, int64_t n);
 

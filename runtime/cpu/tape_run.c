@@ -144,6 +144,10 @@ static void round_block(const TapeRunner *r, const TapeStepRun *s, int worker, i
 {
     Type type = { .kind = TYPE_TENSOR, .dtype = s->through, .rank = 1, .dims = &n };
     Tensor narrow = { .type = &type, .data = r->workers + (size_t)worker * r->apart + r->narrow_at };
+    if (s->through == BF16 && s->arithmetic == ARITH_F32 && s->to == ARITH_F32) {
+        kernels_round_bf16(r->kernels, n, from, to);
+        return;
+    }
     kernels_store(r->kernels, s->arithmetic, &narrow, 0, from, n);
     kernels_load(r->kernels, s->to, to, &narrow, 0, n);
 }

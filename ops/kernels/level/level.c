@@ -18,6 +18,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .store_f64 = FROM(store_f64),
     .store_i64 = FROM(store_i64),
     .store_u64 = FROM(store_u64),
+    .round_bf16 = FROM(round_bf16),
     .rows = FROM(rows),
     .rows_fixed = FROM(rows_fixed),
     .reduce = FROM(reduce),

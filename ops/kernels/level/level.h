@@ -22,6 +22,7 @@ struct Kernels {
     LEVEL_STORE(f64);
     LEVEL_STORE(i64);
     LEVEL_STORE(u64);
+    void (*round_bf16)(int64_t n, const f32 *from, f32 *to);
     RowLoop *const (*rows)[ARITHMETICS];
     RowLoop *const (*rows_fixed)[FIXED_OPERANDS]; /* of f32 */
     const ReduceLoops (*reduce)[ARITHMETICS];
@@ -56,6 +57,7 @@ struct Kernels {
     LEVEL_STORAGE(f64, level)                                                                                          \
     LEVEL_STORAGE(i64, level)                                                                                          \
     LEVEL_STORAGE(u64, level)                                                                                          \
+    void round_bf16_##level(int64_t n, const f32 *from, f32 *to);                                                      \
     extern const ReduceLoops reduce_##level[REDUCE_KINDS][ARITHMETICS];                                                \
     extern const PackedLoops packed_##level[2];                                                                        \
     LEVEL_PRODUCTS(level)                                                                                              \

@@ -295,6 +295,18 @@ static bool put_bf16(Tensor *to, int64_t first, const f32 *from, int64_t n)
     }
     return true;
 }
+
+/* What is read of numbers that were stored as bf16. */
+void LEVEL_NAME(round_bf16)(int64_t n, const f32 *from, f32 *to)
+{
+    LEVEL_VECTOR
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t b = half_bits32(from[i]), nan = b & 0x7f0000u ? b : b | 0x400000u;
+        const uint32_t rounded = (b & 0x7fffffffu) > 0x7f800000u ? nan : b + 0x7fff + (b >> 16 & 1);
+        to[i] = half_f32(rounded & 0xffff0000u);
+    }
+}
+
 #define PUT_SMALL_f32                                                                                                  \
     (put_bf16(to, first, from, n) || put_bytes(to, first, from, n) || put_bits(to, first, from, n) ||                  \
      put_small(to, first, from, n))
