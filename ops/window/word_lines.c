@@ -124,45 +124,61 @@ void lines_plan(Correlation *c, int64_t threads)
     c->room_bytes = ((planes_room(c) + sums * (1 + digits)) * sizeof(f32) + 63) / 64 * 64;
 }
 
-/* The lines of one plane of one word of an image: those that row `phase` of the steps sees, as column v of the taps sees them. */
-static void fill_plane(const Correlation *c, const Block *u, const u16 *low, const u16 *high, int64_t v, int64_t phase,
-                       u32 *to)
+/* How the lines of a block are seen in one plane: as a column of the taps sees those that a phase of the steps sees.  Positions from ..
+ * end - 1 of lines top .. rest - 1 are data, from element `at` of a channel on. */
+typedef struct PlaneView {
+    int64_t lines, top, rest, from, end, at;
+} PlaneView;
+
+static PlaneView view_of(const Correlation *c, const Block *u, int64_t column, int64_t phase)
 {
     const Window *w = &c->w;
-    const int64_t width = w->out[1], step = w->stride[1], x0 = v * w->dilation[1] - w->begin[1];
-    const int64_t from = least(width, x0 < 0 ? (-x0 + step - 1) / step : 0),
-                  end = most(from, least(width, floor_div(w->in[1] - 1 - x0, step) + 1));
-    const int64_t line = u->first + c->lines.above, lines = u->lines + c->lines.reach;
-    const int64_t top = least(lines, most(0, -line)),
-                  rest = most(top, least(lines, floor_div(w->in[0] - 1 - phase, w->stride[0]) + 1 - line));
-    memset(to, 0, (size_t)(top * width) * sizeof *to);
-    memset(to + rest * width, 0, (size_t)((lines - rest) * width) * sizeof *to);
-    const int64_t at = ((line + top) * w->stride[0] + phase) * w->in[1] + from * step + x0;
-    for (int64_t i = top; i < rest; i++) {
-        for (int64_t k = 0; k < from; k++)
+    const int64_t width = w->out[1], step = w->stride[1], x0 = column * w->dilation[1] - w->begin[1];
+    const int64_t line = u->first + c->lines.above;
+    PlaneView v = { .lines = u->lines + c->lines.reach };
+    v.from = least(width, x0 < 0 ? (-x0 + step - 1) / step : 0);
+    v.end = most(v.from, least(width, floor_div(w->in[1] - 1 - x0, step) + 1));
+    v.top = least(v.lines, most(0, -line));
+    v.rest = most(v.top, least(v.lines, floor_div(w->in[0] - 1 - phase, w->stride[0]) + 1 - line));
+    v.at = ((line + v.top) * w->stride[0] + phase) * w->in[1] + v.from * step + x0;
+    return v;
+}
+
+/* A word at the lines of a block. */
+static void fill_plane(const Correlation *c, const PlaneView *v, const u16 *low, const u16 *high, u32 *to)
+{
+    const Window *w = &c->w;
+    const int64_t width = w->out[1];
+    if (v->top)
+        memset(to, 0, (size_t)(v->top * width) * sizeof *to);
+    if (v->rest < v->lines)
+        memset(to + v->rest * width, 0, (size_t)((v->lines - v->rest) * width) * sizeof *to);
+    for (int64_t i = v->top; i < v->rest; i++) {
+        for (int64_t k = 0; k < v->from; k++)
             to[i * width + k] = 0;
-        for (int64_t k = end; k < width; k++)
+        for (int64_t k = v->end; k < width; k++)
             to[i * width + k] = 0;
     }
-    if (from < end && top < rest)
+    if (v->from < v->end && v->top < v->rest)
         kernels_pairs_bf16(c->kernels)
-            ->pair_lines((size_t)(rest - top), (size_t)(end - from), (size_t)step, low + at, high ? high + at : NULL,
-                         (size_t)(w->stride[0] * w->in[1]), to + top * width + from, (size_t)width);
+            ->pair_lines((size_t)(v->rest - v->top), (size_t)(v->end - v->from), (size_t)w->stride[1], low + v->at,
+                         high ? high + v->at : NULL, (size_t)(w->stride[0] * w->in[1]), to + v->top * width + v->from,
+                         (size_t)width);
 }
 
 static void fill(const Correlation *c, const Block *u, u32 *planes)
 {
     const int64_t words = words_of(c), plane = c->lines.plane, phases = c->w.stride[0];
-    for (int64_t k = 0; k < c->deep; k++)
+    for (int64_t i = 0; i < planes_of(c); i++) {
+        const PlaneView view = view_of(c, u, i / phases, i % phases);
         for (int64_t m = 0; m < u->images; m++) {
-            const u16 *low = c->halves + (((u->image + m) * c->groups + u->group) * c->channels + 2 * k) * c->in;
-            const u16 *high = 2 * k + 1 < c->channels ? low + c->in : NULL;
-            for (int64_t i = 0; i < planes_of(c); i++)
-                fill_plane(c, u, low, high, i / phases, i % phases,
-                           planes + (i * words + k) * plane + m * c->lines.pitch * c->w.out[1]);
+            const u16 *low = c->halves + ((u->image + m) * c->groups + u->group) * c->channels * c->in;
+            u32 *to = planes + i * words * plane + m * c->lines.pitch * c->w.out[1];
+            for (int64_t k = 0; k < c->deep; k++, low += 2 * c->in, to += plane)
+                fill_plane(c, &view, low, 2 * k + 1 < c->channels ? low + c->in : NULL, to);
         }
-    for (int64_t i = 0; i < planes_of(c); i++)
         memset(planes + (i * words + c->deep) * plane, 0, (size_t)((words - c->deep) * plane) * sizeof *planes);
+    }
 }
 
 /* Where in the planes the words of some blocks begin, the first of which is number `first`. */
