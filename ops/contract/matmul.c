@@ -116,6 +116,7 @@ typedef struct MatmulSide {
     const void *b;
     void *c;     /* null: blocks of it are made one by one */
     u16 *panels; /* b, packed once for all rows */
+    bool past;   /* it is written past the caches, which would not hold it */
 } MatmulSide;
 
 enum { MOST_SIDES = MATMUL_BESIDE };
@@ -194,7 +195,8 @@ static void tiles_of_floats(const MatmulRun *r, MatmulTile *t, int n, void *room
                                 .ldc = s->n,
                                 .b = r->packs ? (const char *)s->panels : (const char *)s->b + t[i].b * one,
                                 .c = s->c ? (char *)s->c + t[i].c * sum : NULL,
-                                .watch = eval_is_told(s->e) ? &watch[i] : NULL };
+                                .watch = eval_is_told(s->e) ? &watch[i] : NULL,
+                                .past = s->past };
     }
     if (r->is_bf16)
         panel_sides_bf16(level, &p, (const u16 *)r->a + t->a, sides, (size_t)n, room);
@@ -390,6 +392,13 @@ static void fold_stack(MatmulRun *r, int64_t *stack)
     *stack = 1;
 }
 
+/* Whether a result is more than caches hold, in rows that begin their lines. */
+static bool is_large(const MatmulRun *r, const MatmulSide *s)
+{
+    enum { LINE = 64, ELEMENTS = LINE / sizeof(f32), LARGE = 1 << 18 };
+    return r->k <= PANEL_SEGMENT && s->n % ELEMENTS == 0 && (uintptr_t)s->c % LINE == 0 && r->m * s->n >= LARGE;
+}
+
 static void open_side(MatmulRun *r, Eval *e)
 {
     const MatmulAttr *at = e->attr;
@@ -402,6 +411,7 @@ static void open_side(MatmulRun *r, Eval *e)
     s->b = operand(r, e, 1);
     const bool tells = r->arithmetic == ARITH_F32 || r->arithmetic == ARITH_F64;
     s->c = tells ? eval_out_by_blocks(e, r->arithmetic, r->packs) : eval_out_wide(e, 0, r->arithmetic);
+    s->past = r->packs && s->c && !eval_is_told(e) && is_large(r, s);
     r->n += s->n;
 }
 

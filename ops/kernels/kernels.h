@@ -75,6 +75,9 @@ typedef struct PackedLoops {
     /* the same with a as it lies, rows lda apart, and b packed; k is a multiple of depth */
     void (*multiply_lying)(size_t m, size_t n, size_t k, const void *a, size_t lda, const void *b, void *c, size_t ldc,
                            bool fresh);
+    /* rows of f32 to where they stand, past the caches, which need not read what is written whole: of lines of a cache, which they
+     * begin there, too; null: the level has none */
+    void (*copy_past)(size_t rows, size_t cols, const f32 *from, size_t row, f32 *to, size_t to_row);
     /* to[c, r] = from[r, c], rows and columns of `from` */
     void (*turn)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row);
 } PackedLoops;
@@ -204,7 +207,8 @@ typedef struct CodeLoops {
     void (*requantize)(size_t n, const i32 *sums, u32 bias, f32 factor, const CodeRange *b, u8 *to);
     void (*requantize_each)(size_t n, const i32 *sums, const i32 *bias, const f32 *factor, const CodeRange *b, u8 *to);
     /* those of x[i] / scale[i * each], each 0 or 1, rounded to the nearest integer or, where there are draws, by chance */
-    void (*quantize)(size_t n, const f32 *x, const f32 *scale, size_t each, const f32 *draw, const CodeRange *b, u8 *to);
+    void (*quantize)(size_t n, const f32 *x, const f32 *scale, size_t each, const f32 *draw, const CodeRange *b,
+                     u8 *to);
     /* likewise what `sum` and `round_shifted` below make of two such */
     void (*sum_codes)(size_t n, const CodeBytes *a, const CodeBytes *b, f32 base, const CodeRange *of, u8 *to);
     /* u[i] = fma(a[i], ra, fma(b[i], rb, base)); (a[i] - za) * (b[i] - zb) * m + z */

@@ -74,7 +74,7 @@ static size_t deep_rows(size_t k)
 /* So much of k at a time: where b would be packed for a band of rows, as many rows as can be count for more. */
 static size_t most_depth(const PackedLoops *l, const Panel *p)
 {
-    return p->apart ? PANEL_SEGMENT : p->columns_packed ? l->at_a_time : BAND_DEPTH;
+    return p->apart || p->past ? PANEL_SEGMENT : p->columns_packed ? l->at_a_time : BAND_DEPTH;
 }
 
 static size_t rows_of_band(const PackedLoops *l, const Panel *p)
@@ -134,7 +134,7 @@ static size_t place_in_b(const PackedLoops *l, const Panel *p, size_t k, size_t 
 /* Room for a block of sums that are told of and then forgotten. */
 static size_t sums_room(const Panel *p)
 {
-    if (!p->apart)
+    if (!p->apart && !p->past)
         return 0;
     return p->k > PANEL_SEGMENT ? least(p->m, band_rows(p)) * band_cols(p)
                                 : MOST_TOLD_ROWS * least(round_up(p->n, MOST_PANEL_WIDTH), most_cols(p, p->k));
@@ -170,6 +170,7 @@ static Panel panel_of(const Panel *p, const PanelSide *side)
     of.col = side->col;
     of.watch = side->watch;
     of.apart = side->c == NULL;
+    of.past = side->past;
     return of;
 }
 
@@ -268,6 +269,9 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
 #define THIN_f32          kernels_gemm_f32
 #define THIN_f64          kernels_gemm_f64
 #define THIN_bf16(...)    ((void)0) /* no product is thin */
+#define PAST_f32(...)     ((void)0) /* nor is any written past the caches, but of bf16 */
+#define PAST_f64(...)     ((void)0)
+#define PAST_bf16(l, ...) (l)->copy_past(__VA_ARGS__)
 /* Operands of type T, sums of type S; room for sums is enough for as many operands, which are no wider. */
 #define PANEL(N, T, S)                                                                                                 \
     void panel_pack_##N(const Kernels *level, Panel *p, const T *b, T *to)                                             \
@@ -297,6 +301,8 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
                 const size_t ldc = sums ? n : p->ldc;                                                                  \
                 if (!beside)                                                                                           \
                     multiply(l, rows, sizeof(T), i, m, n, p->k, packed, to, ldc, fresh);                               \
+                if (p->past)                                                                                           \
+                    PAST_##N(l, m, n, to, ldc, c + i * p->ldc + j, p->ldc);                                            \
                 if (last)                                                                                              \
                     tell(p, i, m, j, n, to, ldc);                                                                      \
             }                                                                                                          \
@@ -333,7 +339,7 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
         Panel p = *band;                                                                                               \
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
         const size_t a_step = p.packed ? l->rows : p.a_step ? p.a_step : 1;                                            \
-        S *const sums = p.apart ? room + panel_digits(p.k) * p.m * p.n : NULL;                                         \
+        S *const sums = p.apart || p.past ? room + panel_digits(p.k) * p.m * p.n : NULL;                               \
         S *const packed = room + panel_digits(p.k) * p.m * p.n + sums_room(&p);                                        \
         T *rows = (T *)packed, *columns = (T *)(packed + rows_room(&p));                                               \
         const bool by_columns = ends_by_columns(band);                                                                 \
@@ -384,8 +390,8 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
             for (size_t i = 0; i < n; i++) {                                                                           \
                 const Panel of = panel_of(&p, &sides[i]);                                                              \
                 add_##N(l, &of, &of_band, (const T *)sides[i].b + place_in_b(l, &of, k, 0),                            \
-                        of.apart ? NULL : (S *)sides[i].c + row * of.ldc, columns, of.apart ? sums : NULL, k == 0,     \
-                        k + of.k == band->k);                                                                          \
+                        of.apart ? NULL : (S *)sides[i].c + row * of.ldc, columns, of.apart || of.past ? sums : NULL,  \
+                        k == 0, k + of.k == band->k);                                                                  \
             }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
@@ -394,7 +400,7 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
         const PackedLoops *l = LOOPS_##N(level);                                                                       \
         Panel band = *p;                                                                                               \
         for (size_t i = 0; i < n; i++)                                                                                 \
-            band.apart = band.apart || !sides[i].c;                                                                    \
+            band.apart = band.apart || !sides[i].c || sides[i].past;                                                   \
         for (size_t i = 0; i < n && !shares_rows(p, sides, n); i++) {                                                  \
             const Panel of = panel_of(p, &sides[i]);                                                                   \
             panel_##N(level, &of, a, sides[i].b, sides[i].c, room);                                                    \

@@ -32,6 +32,7 @@ typedef struct Panel {
     bool packed;           /* a is packed by PackedLoops.pack_rows, its tiles lda apart: it begins with a tile */
     bool columns_packed;   /* b is packed by panel_pack, its panels ldb apart: it begins with a panel */
     bool is_bf16;          /* for panel_bf16: said already where room is asked for */
+    bool past;             /* of bf16 whose b is packed: c, of one segment, is written past the caches (copy_past) */
     bool apart;      /* of bf16 whose b is packed: c is null, and blocks of it live only while who watches is told */
     size_t row, col; /* what the first element of c is to who is told */
     const PanelWatch *watch; /* null: nobody is */
@@ -66,6 +67,7 @@ typedef struct PanelSide {
     const void *b;
     void *c;
     const PanelWatch *watch;
+    bool past;
 } PanelSide;
 
 /* Several products of the same a, which is packed once for all: of the panel m, k and what is said of a and of rows count.

@@ -115,13 +115,28 @@ static void taken(const Kernels *level, const Panel *p, const u16 *a, const u16 
     panel_sides_bf16(level, &q, a, &side, 1, NEWS(arena, f32, panel_room(&q) + 1));
 }
 
+/* Written past the caches, where the level can and rows begin lines: the same. */
+static void written_past(const Kernels *level, const Panel *p, const u16 *a, const u16 *b, f32 *c, Arena *arena)
+{
+    Panel q = *p;
+    u16 *panels = NEWS(arena, u16, panel_packed(p) + 1);
+    f32 *lines = arena_aligned(arena, (p->m * p->n + 1) * sizeof(f32));
+    const bool past = kernels_packed_bf16(level)->copy_past && p->n % 16 == 0 && p->k <= PANEL_SEGMENT;
+    panel_pack_bf16(level, &q, b, panels);
+    q.past = past;
+    const PanelSide side = { .n = p->n, .ldb = q.ldb, .ldc = p->n, .b = panels, .c = lines, .past = past };
+    panel_sides_bf16(level, &q, a, &side, 1, NEWS(arena, f32, panel_room(&q) + 1));
+    for (size_t i = 0; i < p->m; i++)
+        memcpy(c + i * p->ldc, lines + i * p->n, p->n * sizeof *c);
+}
+
 static int panel_case(const Kernels *level, Rng *rng, Arena *arena)
 {
     const Panel p = draw_sizes(rng);
     const ArenaMark mark = arena_mark(arena);
     const size_t na = (p.m + 2) * (p.k + 1), nb = (p.k + 3) * (p.n + 1), nc = p.m * p.ldc;
     u16 *a = NEWS(arena, u16, na), *b = NEWS(arena, u16, nb);
-    f32 *c[6];
+    f32 *c[7];
     for (size_t i = 0; i < na; i++)
         a[i] = draw(rng);
     for (size_t i = 0; i < nb; i++)
@@ -133,6 +148,7 @@ static int panel_case(const Kernels *level, Rng *rng, Arena *arena)
     beside(level, &p, a, b, c[2], c[3], arena);
     packed_once(level, &p, a, b, c[4], arena);
     taken(level, &p, a, b, c[5], arena);
+    written_past(level, &p, a, b, c[6], arena);
     int bad = 0;
     for (size_t i = 1; i < COUNT(c); i++)
         bad += differ(&p, c[0], c[i]);

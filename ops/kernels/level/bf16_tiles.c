@@ -97,6 +97,14 @@ static void multiply_lying(size_t m, size_t n, size_t k, const void *a, size_t l
     multiply_rows(m, n, k, a, &lie, b, c, ldc, fresh);
 }
 
+static void copy_past(size_t rows, size_t cols, const f32 *from, size_t row, f32 *to, size_t to_row)
+{
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < cols; j += TILE_SIDE)
+            _mm512_stream_ps(to + i * to_row + j, _mm512_loadu_ps(from + i * row + j));
+    _mm_sfence();
+}
+
 const PackedLoops LEVEL_NAME(packed_bf16) = {
     .rows = ROWS,
     .width = WIDTH,
@@ -106,5 +114,6 @@ const PackedLoops LEVEL_NAME(packed_bf16) = {
     .pack_columns = pack_columns,
     .multiply = multiply,
     .multiply_lying = multiply_lying,
+    .copy_past = copy_past,
 };
 #endif
