@@ -103,6 +103,9 @@ typedef struct PairLoops {
     void (*pair_lines)(size_t lines, size_t n, size_t step, const u16 *low, const u16 *high, size_t from, u32 *to,
                        size_t apart);
     void (*multiply)(const PairProduct *p, const u32 *a, const u32 *b, f32 *c);
+    /* to[c, r] = from[r, c] past the caches, which need not read what is written whole: of rows in lines of a cache, at which rows of
+     * `to` begin, too; null: the level has none */
+    void (*turn_past)(size_t rows, size_t cols, const f32 *from, size_t row, f32 *to, size_t to_row);
 } PairLoops;
 
 /* Where word w of row i of a packed tile is. */

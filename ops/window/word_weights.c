@@ -151,11 +151,17 @@ static void add_tile(const Run *r, int64_t group, int64_t row, int64_t rows, con
     r->pairs->multiply(&product, (const u32 *)(const void *)room->lines, p->panels, sums);
 }
 
-/* The sums of rows to where they stand in the result. */
+/* The sums of rows to where they stand in the result; past the caches where it is more than these hold, which nobody reads soon. */
 static void turn(const Run *r, int64_t group, int64_t row, int64_t rows, const f32 *sums)
 {
-    r->floats->turn((size_t)rows, (size_t)r->results, sums, (size_t)r->results,
-                    r->y + group * r->results * r->rows + row, (size_t)r->rows);
+    enum { LINE = 64 / sizeof(f32), LARGE = 1 << 18 };
+    f32 *y = r->y + group * r->results * r->rows + row;
+    const bool past = r->pairs->turn_past && rows % LINE == 0 && r->rows % LINE == 0 && (uintptr_t)y % 64 == 0 &&
+                      r->results * r->rows >= LARGE;
+    if (past)
+        r->pairs->turn_past((size_t)rows, (size_t)r->results, sums, (size_t)r->results, y, (size_t)r->rows);
+    else
+        r->floats->turn((size_t)rows, (size_t)r->results, sums, (size_t)r->results, y, (size_t)r->rows);
 }
 
 /* Positions that are one segment: tile by tile of rows, the sums of which stay in cache. */
