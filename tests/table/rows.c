@@ -437,9 +437,37 @@ static void spaces_collapse(void **state)
     with_context(spaces_hold);
 }
 
+/* Of numbers of bf16, a NaN among them, a row that says so gives numbers of bf16, bit by bit. */
+static void operands_need_no_rounding(void **state)
+{
+    static const u16 of[] = { 0,      0x8000, 1,      0x807f, 0x3f80, 0xbf80, 0x3f81,
+                              0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0xff81, 0x4049 };
+    int rows = 0;
+    (void)state;
+    for (size_t op = 0; op < ops_table.n; op++) {
+        const OpDef *def = ops_table.defs[op];
+        if (!def->gives_operand)
+            continue;
+        RowLoop *loop = kernels_row(kernels_best(), def->row->number, ARITH_F32);
+        rows++;
+        for (size_t i = 0; i < COUNT(of) * COUNT(of) * COUNT(of); i++) {
+            f32 x = bf16_to_f32(of[i % COUNT(of)]), y = bf16_to_f32(of[i / COUNT(of) % COUNT(of)]),
+                z = bf16_to_f32(of[i / COUNT(of) / COUNT(of)]), r, rounded;
+            x = def->row->lead ? (f32)(i % 2) : x;
+            loop(1, &r, &x, &y, &z, (const double[ROW_SCALARS]){ 0 });
+            kernels_round_bf16(kernels_best(), 1, &r, &rounded);
+            if (memcmp(&r, &rounded, sizeof r) != 0)
+                print_error("%s gives %a, which is no bf16\n", def->name, (double)r);
+            assert_memory_equal(&r, &rounded, sizeof r);
+        }
+    }
+    assert_int_equal(rows, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operands_need_no_rounding),
         cmocka_unit_test(rows_follow_their_formulas),
         cmocka_unit_test(spaces_collapse),
     };
