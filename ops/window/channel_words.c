@@ -1,6 +1,6 @@
 /* Operands of convolutions in bf16 as they are multiplied where the machine can: two channels at a time. */
 #include "base/parallel.h"
-#include "ops/window/word_lines.h"
+#include "ops/window/correlate.h"
 
 /* Whether groups run along planes, if nothing else is against it. */
 static bool are_few(int64_t groups, int64_t channels, int64_t results)

@@ -1,6 +1,7 @@
-#include "ops/window/column_sights.h"
-
+/* What the taps of windows see, gathered column by column. */
 #include <string.h>
+
+#include "ops/window/window.h"
 
 enum { MOST_ROOM = 1 << 15, ALIGN = 32 }; /* elements of the columns of a channel; of a line of a cache */
 

@@ -5,7 +5,6 @@
 #include "base/parallel.h"
 #include "ops/kernels/panel.h"
 #include "ops/window/planes.h"
-#include "ops/window/word_lines.h"
 
 /* Some results of one group, at a block of positions of an image or at all of several. */
 typedef struct Block {

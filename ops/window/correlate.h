@@ -25,7 +25,7 @@ typedef struct PlanePlan {
     int64_t before[MAX_SPATIAL];
 } PlanePlan;
 
-/* How words of two dimensions are multiplied in tiles along lines (ops/window/word_lines.h). */
+/* How words of two dimensions are multiplied in tiles along lines. */
 typedef struct LinePlan {
     int64_t lines,
         blocks; /* of results that are made together, 0: words are gathered; and how often an image has so many */
@@ -113,5 +113,20 @@ void correlation_operands(Eval *e, Correlation *c, int64_t images, int64_t in);
 
 /* Widens what correlation_operands left to planes, where the plan has none. */
 void correlation_widen(Eval *e, Correlation *c);
+
+/* ---- word_lines.c: bf16 in tiles along lines ----
+ *
+ * What the taps of a column of the kernel see lies line behind line in one plane, so that words are made once for each column of
+ * taps and not for each tap. */
+
+/* Whether a call over c->w is multiplied so: the level has tiles, and what a tap brings fills whole blocks of words. */
+bool lines_suit(const Correlation *c);
+
+/* Plans it, and says what room a worker needs. */
+void lines_plan(Correlation *c, int64_t threads);
+
+/* Blocks of it, as base/parallel.h counts them. */
+int64_t lines_blocks(const Correlation *c);
+void lines_run(void *arg, int64_t begin, int64_t end, int worker);
 
 #endif

@@ -136,7 +136,34 @@ void window_see_f64(const Window *w, const SightRun *runs, size_t n, const f64 *
 void window_see_u16(const Window *w, const SightRun *runs, size_t n, const u16 *x, u16 *to);
 void window_see_u32(const Window *w, const SightRun *runs, size_t n, const u32 *x, u32 *to);
 
-/* The same where it is wanted once: what tap `tap` sees at positions [first, first + n) of one image. */
+/* What taps see column by column: those of a column see the same lines of the data, a few lines on, so that these are gathered once
+ * for all of them.  A piece is some positions of one image, the first of which is element `first` of the lines that are gathered
+ * for it; these begin at element `line` of a column. */
+typedef struct ColumnPiece {
+    int64_t at, n, first, line;
+} ColumnPiece;
+
+/* Those of a block, and how the columns of taps see them: the runs of column k, those of each phase of the steps, from k * most on. */
+typedef struct ColumnSights {
+    SightRun *runs;
+    size_t *n, most;
+    ColumnPiece *pieces;
+    int64_t n_pieces, column; /* elements of a column */
+} ColumnSights;
+
+/* Whether it is worth it, and the lines of n positions fit into a cache. */
+bool columns_suit(const Window *w, int64_t n);
+
+/* As window_sights, and elements of the columns of one channel. */
+ColumnSights column_sights(const Window *w, int64_t begin, int64_t n, int64_t image, void *room);
+size_t column_sights_bytes(const Window *w, int64_t n);
+size_t column_room(const Window *w, int64_t n);
+
+/* What all columns see of a channel; of that, what a tap sees. */
+void columns_see(const Window *w, const ColumnSights *s, const u16 *x, u16 *columns);
+void columns_tap(const Window *w, const ColumnSights *s, const u16 *columns, int64_t tap, u16 *to);
+
+/* One row of a window matrix where it is wanted once: what tap `tap` sees at positions [first, first + n) of one image. */
 void window_gather_f32(const Window *w, const f32 *x, const int64_t *tap, int64_t first, int64_t n, f32 *to);
 /* The same of codes, padding being their zero point. */
 void window_gather_u8(const Window *w, const u8 *x, const int64_t *tap, int64_t first, int64_t n, u8 fill, u8 *to);

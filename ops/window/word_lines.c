@@ -1,8 +1,8 @@
-#include "ops/window/word_lines.h"
-
+/* Correlations of bf16 in tiles, along lines. */
 #include <string.h>
 
 #include "ops/kernels/panel.h"
+#include "ops/window/correlate.h"
 
 enum {
     IN_CACHE = 1 << 20,    /* bytes of planes and results of a block, which stay in a second-level cache */

@@ -5,7 +5,6 @@
 #include "base/parallel.h"
 #include "ops/kernels/panel.h"
 #include "ops/window/channels.h"
-#include "ops/window/column_sights.h"
 
 enum {
     X,
@@ -25,7 +24,7 @@ typedef struct Run {
     int64_t taps, in, out, positions;  /* positions of all images */
     int64_t rows, part, parts;         /* of a group; those that are done together */
     int64_t blocks;                    /* of positions that are packed together */
-    bool by_columns;                   /* what taps see is gathered column by column (ops/window/column_sights.h) */
+    bool by_columns;                   /* what taps see is gathered column by column */
     const u16 *x, *dy;
     f32 *y;
     char *rooms;         /* for each worker */
