@@ -168,19 +168,10 @@ static void fixed_sums(const Requantized *r, int64_t first, int64_t n, const i32
     codes_put_fixed(&r->out, first, n, v, quotients);
 }
 
-/* f32(acc + bias) * m, m evaluated once a channel. */
-static void requantize_sums(const void *user, int64_t first, int64_t n, const i32 *sums)
+static __attribute__((noinline)) void requantize_any(const Requantized *r, int64_t first, int64_t n, const i32 *sums,
+                                                     u32 bias, f32 factor)
 {
-    const Requantized *r = user;
-    const int64_t channel = first / r->plane % r->channels;
-    const f32 factor = r->factor[channel];
-    const u32 bias = r->bias ? (u32)r->bias[channel] : 0;
     f32 v[SUMS_BLOCK];
-    u8 *bytes = codes_bytes(&r->out, first);
-    if (bytes) {
-        kernels_codes(r->out.kernels)->requantize((size_t)n, sums, bias, factor, &r->out.range, bytes);
-        return;
-    }
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
         if (r->out.fixed) {
@@ -190,6 +181,25 @@ static void requantize_sums(const void *user, int64_t first, int64_t n, const i3
         kernels_codes(r->out.kernels)->rescale((size_t)k, sums + at, bias, factor, v);
         codes_put(&r->out, first + at, k, v);
     }
+}
+
+/* f32(acc + bias) * m, m evaluated once a channel.  Bytes need no room: what does has a function of its own. */
+static void requantize_sums(const void *user, int64_t first, int64_t n, const i32 *sums)
+{
+    const Requantized *r = user;
+    const int64_t channel = first / r->plane % r->channels;
+    const f32 factor = r->factor[channel];
+    const u32 bias = r->bias ? (u32)r->bias[channel] : 0;
+    const CodeLoops *l = kernels_codes(r->out.kernels);
+    f32 *quotients;
+    u8 *bytes = codes_bytes_beside(&r->out, first, &quotients);
+    if (!bytes) {
+        requantize_any(r, first, n, sums, bias, factor);
+        return;
+    }
+    l->requantize((size_t)n, sums, bias, factor, &r->out.range, bytes);
+    if (quotients)
+        l->rescale((size_t)n, sums, bias, factor, quotients);
 }
 
 /* The factors of all channels; sy: 1 for numbers. */

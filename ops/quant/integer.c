@@ -36,6 +36,14 @@ u8 *codes_bytes(const CodesOut *o, int64_t first)
     return !o->fixed && !o->quotient && (d == U8 || d == I8) ? (u8 *)o->codes->data + first : NULL;
 }
 
+u8 *codes_bytes_beside(const CodesOut *o, int64_t first, f32 **quotients)
+{
+    CodesOut alone = *o;
+    alone.quotient = NULL;
+    *quotients = o->quotient ? o->quotient + first : NULL;
+    return codes_bytes(&alone, first);
+}
+
 void codes_put(const CodesOut *o, int64_t first, int64_t n, const f32 *v)
 {
     const CodeRange *r = &o->range;

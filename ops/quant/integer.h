@@ -72,6 +72,9 @@ void codes_put(const CodesOut *o, int64_t first, int64_t n, const f32 *v);
  * somebody asked for their quotients. */
 u8 *codes_bytes(const CodesOut *o, int64_t first);
 
+/* The same, and where loops may write the quotients (null: nobody asked for them). */
+u8 *codes_bytes_beside(const CodesOut *o, int64_t first, f32 **quotients);
+
 /* The same of numbers to which the zero point was added before they are rounded.  The quotient is such that
  * RNE(quotient) + z is the code before it is clamped. */
 void codes_put_shifted(const CodesOut *o, int64_t first, int64_t n, const f32 *u);

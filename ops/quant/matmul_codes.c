@@ -180,8 +180,9 @@ static bool take_plain(const Rescaled *r, int64_t first, int64_t n, const i32 *s
     const CodeLoops *l = kernels_codes(r->kernels);
     const bool one = tensor_elements(r->tb) == 1, each = r->bias && r->biases != 1;
     const int64_t column = first % r->s->n;
+    f32 *quotients = NULL;
     if (!r->factors || (one ? each : r->tb->type->rank != 1 || (r->bias && !each)) ||
-        (!r->numbers && !codes_bytes(&r->out, first)))
+        (!r->numbers && !codes_bytes_beside(&r->out, first, &quotients)))
         return false;
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
@@ -193,7 +194,10 @@ static bool take_plain(const Rescaled *r, int64_t first, int64_t n, const i32 *s
             rescale_columns(l, &scales, k, sums + at, r->numbers + first + at);
             add_addend(r, column + at, k, r->numbers + first + at);
         } else {
-            requantize_columns(r, &scales, k, sums + at, codes_bytes(&r->out, first + at));
+            u8 *bytes = codes_bytes_beside(&r->out, first + at, &quotients);
+            requantize_columns(r, &scales, k, sums + at, bytes);
+            if (quotients)
+                rescale_columns(l, &scales, k, sums + at, quotients);
         }
     }
     return true;

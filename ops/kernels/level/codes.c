@@ -67,51 +67,66 @@ static inline __m512 biased(const i32 *sums, __mmask16 lanes, __m512i bias)
     return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_maskz_loadu_epi32(lanes, sums), bias));
 }
 
-/* Numbers that are none are left out: then those beyond the range may be cut off before they are rounded, as far from the code of
- * 0 as the smallest and the largest one are. */
+/* Factors below 1 in size leave sums below 2^31, and none of them is no number: they are rounded as integers, cut off as far as
+ * 16 bits and bytes reach on the way there, and as bytes by the smallest and the largest code. */
 typedef struct Cut {
-    __m512i bias, z;
-    __m512 by, least, most;
+    __m512i bias, z, least, most;
+    __m512 by;
     bool sign;
 } Cut;
 
-static inline __m512i cut_of(const Cut *c, const i32 *sums)
+enum { FOUR = 4 * LANES };
+
+static inline __m512i cut_of(const Cut *c, const i32 *sums, __mmask64 lanes, int part)
 {
-    const __m512 v = _mm512_mul_ps(biased(sums, ALL, c->bias), c->by);
-    return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, c->least), c->most));
+    return _mm512_cvtps_epi32(
+        _mm512_mul_ps(biased(sums + part * LANES, (__mmask16)(lanes >> part * LANES), c->bias), c->by));
 }
 
 /* Two vectors of sums become one of 16 bits, lane by lane. */
-static inline __m512i cut_both(const Cut *c, const i32 *sums)
+static inline __m512i cut_both(const Cut *c, const i32 *sums, __mmask64 lanes, int part)
 {
-    return _mm512_add_epi16(_mm512_packs_epi32(cut_of(c, sums), cut_of(c, sums + LANES)), c->z);
+    const __m512i both = _mm512_packs_epi32(cut_of(c, sums, lanes, part), cut_of(c, sums, lanes, part + 1));
+    return _mm512_adds_epi16(both, c->z);
 }
 
-static inline void cut_four(const Cut *c, const i32 *sums, u8 *to)
+static inline __m512i cut_four(const Cut *c, const i32 *sums, __mmask64 lanes)
 {
     const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i low = cut_both(c, sums), high = cut_both(c, sums + 2 * LANES);
-    const __m512i bytes = c->sign ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi32(in_order, bytes));
+    const __m512i low = cut_both(c, sums, lanes, 0), high = cut_both(c, sums, lanes, 2);
+    const __m512i bytes = c->sign ? _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(low, high), c->least), c->most)
+                                  : _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(low, high), c->least), c->most);
+    return _mm512_permutexvar_epi32(in_order, bytes);
+}
+
+static void requantize_below_one(size_t n, const i32 *restrict sums, u32 bias, f32 factor, const CodeRange *b,
+                                 u8 *restrict to)
+{
+    const Cut c = { .bias = _mm512_set1_epi32((i32)bias),
+                    .z = _mm512_set1_epi16((int16_t)b->z),
+                    .least = _mm512_set1_epi8((char)(i32)b->lo),
+                    .most = _mm512_set1_epi8((char)(i32)b->hi),
+                    .by = _mm512_set1_ps(factor),
+                    .sign = b->lo < 0 };
+    size_t i = 0;
+    for (; i + FOUR <= n; i += FOUR)
+        _mm512_storeu_si512(to + i, cut_four(&c, sums + i, ~(__mmask64)0));
+    if (i < n) {
+        const __mmask64 rest = ((__mmask64)1 << (n - i)) - 1;
+        _mm512_mask_storeu_epi8(to + i, rest, cut_four(&c, sums + i, rest));
+    }
 }
 
 static void requantize(size_t n, const i32 *restrict sums, u32 bias, f32 factor, const CodeRange *b, u8 *restrict to)
 {
-    enum { FOUR = 4 * LANES };
     const Range r = range_of(b);
     const __m512i more = _mm512_set1_epi32((i32)bias);
     const __m512 by = _mm512_set1_ps(factor);
-    const Cut c = { .bias = more,
-                    .z = _mm512_set1_epi16((int16_t)b->z),
-                    .by = by,
-                    .least = _mm512_set1_ps(b->lo - b->z),
-                    .most = _mm512_set1_ps(b->hi - b->z),
-                    .sign = b->lo < 0 };
-    size_t i = 0;
-    if (factor - factor == 0) /* it is finite */
-        for (; i + FOUR <= n; i += FOUR)
-            cut_four(&c, sums + i, to + i);
-    for (; i < n; i += LANES) {
+    if (factor < 1 && factor > -1) {
+        requantize_below_one(n, sums, bias, factor, b, to);
+        return;
+    }
+    for (size_t i = 0; i < n; i += LANES) {
         const __mmask16 lanes = lanes_of(n - i);
         put_stored(to + i, lanes, _mm512_mul_ps(biased(sums + i, lanes, more), by), &r);
     }
