@@ -223,6 +223,8 @@ typedef struct CodeLoops {
     void (*settle)(size_t n, f32 *r, f32 z, f32 lo, f32 hi);
     /* codes[i] = stored_code_f32(v[i], z, lo, hi), shifted_code_f32(u[i], z, lo, hi) */
     void (*round)(size_t n, const f32 *v, f32 z, f32 lo, f32 hi, f32 *codes);
+    /* as rows, of numbers x and of integers x: the codes k[0] .. k[1] with the zero point y, one number, or none (null) */
+    RowLoop *stored, *settled;
     void (*round_shifted)(size_t n, const f32 *u, f32 z, f32 lo, f32 hi, f32 *codes);
     /* most[i] = the larger of it and |x[i]| */
     void (*sizes)(size_t n, const f32 *x, f32 *most);

@@ -2,6 +2,7 @@
 #include "ops/card/reduction.h"
 #include "ops/card/row.h"
 #include "ops/fold/reduce_axes.h"
+#include "runtime/cpu/tape_codes.h"
 #include "runtime/cpu/tape_tables.h"
 
 enum { ALIGNMENT = 64 };
@@ -110,6 +111,7 @@ static RowLoop *row_loop(const TapeRunner *r, const TapeStepRun *s, int row)
 static void open_step(TapeRunner *r, const TapeStep *from, TapeStepRun *s, const OpTable *ops, Arena *arena)
 {
     *s = (TapeStepRun){ .word = from->word,
+                        .op = from->op,
                         .arithmetic = dtype_arithmetic(from->arithmetic),
                         .to = dtype_arithmetic(from->to),
                         .through = from->through,
@@ -413,6 +415,7 @@ TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernel
     narrow_registers(r, ops, arena);
     r->channels = tape_has_channels(t) ? channels_open(r, arena) : NULL;
     tape_tables(r, ops, arena);
+    tape_codes(r);
     find_homes(r, arena);
     open_rooms(r, workers, arena);
     return r;

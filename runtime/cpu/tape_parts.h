@@ -29,6 +29,7 @@ typedef enum TapeRows {
 
 typedef struct TapeStepRun {
     TapeWord word;
+    Op op; /* of a row */
     Arithmetic arithmetic, to;
     DType through;
     int in[TAPE_OPERANDS], out;

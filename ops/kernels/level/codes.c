@@ -167,6 +167,27 @@ static void quantize(size_t n, const f32 *restrict x, const f32 *restrict scale,
     }
 }
 
+/* Zeros keep their signs, as they do in clip: of equal numbers the instructions give the second one. */
+#define ROWS_OF_CODES(id, NEAREST)                                                                                     \
+    static void id(size_t n, void *out, const void *x, const void *y, const void *unread, const double *k)             \
+    {                                                                                                                  \
+        const __m512 lo = _mm512_set1_ps((f32)k[0]), hi = _mm512_set1_ps((f32)k[1]);                                   \
+        const __m512 z = _mm512_set1_ps(y ? *(const f32 *)y : 0);                                                      \
+        (void)unread;                                                                                                  \
+        for (size_t i = 0; i < n; i += LANES) {                                                                        \
+            const __mmask16 lanes = lanes_of(n - i);                                                                   \
+            const __m512 v = NEAREST(_mm512_maskz_loadu_ps(lanes, (const f32 *)x + i));                                \
+            const __mmask16 known = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);                                              \
+            const __m512 code = y ? _mm512_mask_add_ps(z, known, v, z) : _mm512_maskz_mov_ps(known, v);                \
+            _mm512_mask_storeu_ps((f32 *)out + i, lanes, _mm512_min_ps(hi, _mm512_max_ps(lo, code)));                  \
+        }                                                                                                              \
+    }
+#define KEEP(v) (v)
+ROWS_OF_CODES(stored, nearest_of)
+ROWS_OF_CODES(settled, KEEP)
+#undef KEEP
+#undef ROWS_OF_CODES
+
 /* A code whose sign bit is turned is one of the other kind, so far below. */
 static inline __m512 codes_at(const CodeBytes *c, size_t i, __mmask16 lanes)
 {
@@ -219,6 +240,30 @@ static void quantize(size_t n, const f32 *restrict x, const f32 *restrict scale,
         for (size_t i = 0; i < n; i++)
             to[i] = (u8)(i32)stored_code_f32(x[i] / one, z, lo, hi);
 }
+
+#define ROWS_OF_CODES(id, NEAREST)                                                                                     \
+    static void id(size_t n, void *out, const void *x, const void *y, const void *unread, const double *k)             \
+    {                                                                                                                  \
+        const f32 lo = (f32)k[0], hi = (f32)k[1], z = y ? *(const f32 *)y : 0, *from = x;                              \
+        f32 *to = out;                                                                                                 \
+        (void)unread;                                                                                                  \
+        if (y) {                                                                                                       \
+            LEVEL_VECTOR                                                                                               \
+            for (size_t i = 0; i < n; i++)                                                                             \
+                to[i] = code_of_f32(NEAREST(from[i]), z, lo, hi);                                                      \
+        } else {                                                                                                       \
+            LEVEL_VECTOR                                                                                               \
+            for (size_t i = 0; i < n; i++) {                                                                           \
+                const f32 r = NEAREST(from[i]);                                                                        \
+                to[i] = clamp_f32(r == r ? r : 0, lo, hi);                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+#define KEEP(v) (v)
+ROWS_OF_CODES(stored, rint_f32)
+ROWS_OF_CODES(settled, KEEP)
+#undef KEEP
+#undef ROWS_OF_CODES
 
 /* A code whose sign bit is turned is one of the other kind, so far below. */
 static void sum_codes(size_t n, const CodeBytes *a, const CodeBytes *b, f32 base, const CodeRange *of, u8 *restrict to)
@@ -290,6 +335,8 @@ const CodeLoops LEVEL_NAME(codes) = {
     .nearest = nearest,
     .settle = settle,
     .round = round_codes,
+    .stored = stored,
+    .settled = settled,
     .round_shifted = round_shifted,
     .sizes = sizes,
 };
