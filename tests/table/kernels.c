@@ -432,11 +432,52 @@ static void codes_agree(void **state)
         }
 }
 
+/* Codes of numbers, with one scale or one each, to the nearest or by chance; and rows that make codes as numbers, whose bits agree. */
+static void numbers_become_codes(void **state)
+{
+    enum { MANY = 150 };
+    static const f32 some[] = { NAN, INFINITY, -INFINITY, -0.25f, 0.5f, 1.5f, -2.5f, 1e30f };
+    static const CodeRange ranges[] = { { 0, 0, 255 }, { 7, 7, 255 }, { -3, -128, 127 }, { 0, -8, 0 } };
+    f32 x[MANY], each[MANY], draw[MANY], codes[MANY];
+    u8 to[MANY + 1];
+    Rng rng = { 37 };
+    (void)state;
+    for (size_t l = 0; kernels_levels[l]; l++)
+        for (int turn = 0; kernels_named(kernels_levels[l]) && turn < 400; turn++) {
+            const CodeLoops *loops = kernels_codes(kernels_named(kernels_levels[l]));
+            const size_t n = (size_t)rng_below(&rng, MANY + 1), step = turn % 2;
+            const bool by_chance = turn / 2 % 2;
+            const CodeRange r = ranges[rng_below(&rng, COUNT(ranges))];
+            const double ends[] = { r.lo, r.hi };
+            for (size_t i = 0; i < MANY; i++) {
+                x[i] = rng_below(&rng, 9) ? (f32)(100 * rng_unit(&rng) - 50) : some[rng_below(&rng, COUNT(some))];
+                each[i] = rng_below(&rng, 20) ? (f32)rng_unit(&rng) : 0;
+                draw[i] = (f32)rng_unit(&rng);
+            }
+            memset(to, 0x5a, sizeof to);
+            loops->quantize(n, x, each, step, by_chance ? draw : NULL, &r, to);
+            for (size_t i = 0; i < n; i++) {
+                const f32 v = x[i] / each[i * step], whole = by_chance ? stochastic_f32(v, draw[i]) : rint_f32(v);
+                assert_int_equal(to[i], (u8)(i32)code_of_f32(whole, r.z, r.lo, r.hi));
+            }
+            assert_int_equal(to[n], 0x5a);
+            for (int rounds = 0; rounds < 2; rounds++) {
+                (rounds ? loops->stored : loops->settled)(n, codes, x, turn % 3 ? &r.z : NULL, NULL, ends);
+                for (size_t i = 0; i < n; i++) {
+                    const f32 v = rounds ? rint_f32(x[i]) : x[i];
+                    const f32 want = turn % 3 ? code_of_f32(v, r.z, r.lo, r.hi) : clamp_f32(v == v ? v : 0, r.lo, r.hi);
+                    assert_memory_equal(codes + i, &want, sizeof want);
+                }
+            }
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree),   cmocka_unit_test(panels_agree),
-                                        cmocka_unit_test(rows_are_there),   cmocka_unit_test(draws_agree),
-                                        cmocka_unit_test(fixed_rows_agree), cmocka_unit_test(taps_agree),
-                                        cmocka_unit_test(largest_agree),    cmocka_unit_test(codes_agree) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree),      cmocka_unit_test(panels_agree),
+                                        cmocka_unit_test(rows_are_there),      cmocka_unit_test(draws_agree),
+                                        cmocka_unit_test(fixed_rows_agree),    cmocka_unit_test(taps_agree),
+                                        cmocka_unit_test(largest_agree),       cmocka_unit_test(codes_agree),
+                                        cmocka_unit_test(numbers_become_codes) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

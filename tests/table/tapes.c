@@ -185,6 +185,45 @@ static Status check_tables(void *context)
     return OK;
 }
 
+/* ---- codes ---- */
+
+/* Codes with a zero point and without one, made of what nobody else reads, or with somebody who does; numbers among them are none. */
+static Graph *code_graph(Context *c, const int64_t *dims, bool cut, bool shared)
+{
+    Graph *g = graph_new(&c->ir, &c->arena, "f");
+    Build b = build_at_end(g);
+    const int64_t along = 1;
+    Node *x = graph_input(g, "x", type_tensor(&c->ir.types, F32, 2, dims));
+    Node *z = graph_input(g, "z", type_tensor(&c->ir.types, F32, 0, NULL));
+    Node *zero = build_scalar(&b, F32, 0), *hundred = build_scalar(&b, F32, 100), *most = build_scalar(&b, F32, 127);
+    Node *from = cut ? binary(&b, OP_sub, x, build_reduce(&b, OP_reduce_max, x, 1, &along)) : x;
+    Node *v = binary(&b, OP_div, binary(&b, OP_mul, from, hundred), binary(&b, OP_mul, from, from));
+    Node *r = build_node(&b, OP_round, NULL, 1, &v), *none = build_node(&b, OP_is_nan, NULL, 1, &r);
+    Node *with = build_node(&b, OP_where, NULL, 3, (Node *[]){ none, z, binary(&b, OP_add, r, z) });
+    Node *a = build_node(&b, OP_clip, NULL, 3, (Node *[]){ with, zero, most });
+    Node *s = binary(&b, OP_mul, from, hundred), *q = build_node(&b, OP_round, NULL, 1, &s);
+    Node *known = build_node(&b, OP_where, NULL, 3, (Node *[]){ build_node(&b, OP_is_nan, NULL, 1, &q), zero, q });
+    Node *d = build_node(&b, OP_clip, NULL, 3, (Node *[]){ known, build_scalar(&b, F32, -127), most });
+    Node *back = binary(&b, OP_mul, binary(&b, OP_sub, d, shared ? q : z), hundred);
+    graph_return(g, 4, (Node *[]){ build_cast(&b, a, U8), a, build_cast(&b, d, I8), back }, NULL);
+    return g;
+}
+
+static Status check_codes(void *context)
+{
+    static const int64_t cases[][2] = { { 1, 64 }, { 70, 65 }, { 3, 1500 }, { 40, 7 } };
+    TapeCheck w = { .c = context };
+    for (size_t i = 0; i < 4 * COUNT(cases); i++) {
+        Graph *g = code_graph(w.c, cases[i / 4], i % 2, i / 2 % 2);
+        TRY(pass_run(pass_find("grow-fusion"), g, NULL));
+        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+        assert_true(tape_check(&w, g, seed_of("codes", i)));
+        assert_int_equal(w.tapes, i + 1);
+        assert_false(w.wrong);
+    }
+    return OK;
+}
+
 /* ---- bits ---- */
 
 enum { ALL_FREE = -1, ROWS, CHANNELS };
@@ -308,6 +347,12 @@ static void tables(void **state)
     with_context(check_tables);
 }
 
+static void codes(void **state)
+{
+    (void)state;
+    with_context(check_codes);
+}
+
 static void bits(void **state)
 {
     (void)state;
@@ -318,7 +363,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_graphs), cmocka_unit_test(channels), cmocka_unit_test(rows_by_themselves),
-        cmocka_unit_test(tables),        cmocka_unit_test(bits),     cmocka_unit_test(composites)
+        cmocka_unit_test(tables),        cmocka_unit_test(codes),    cmocka_unit_test(bits),
+        cmocka_unit_test(composites)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
