@@ -198,10 +198,19 @@ static bool read_turned(Node *n, Absorb *a)
     return replace(a, n, CALL_ATTR(&b, matmul, at, ins[0], ins[1]), &b);
 }
 
-/* (a b)' is b' a'. */
+/* Whether a node is a reshape that leaves the last two dimensions. */
+static bool keeps_matrices(const Node *n)
+{
+    const Type *from = n->op == OP_reshape ? in(n, 0)->type : NULL, *to = n->type;
+    return from && is_sized(n) && is_sized(in(n, 0)) && from->rank >= 2 && to->rank >= 2 &&
+           from->dims[from->rank - 1] == to->dims[to->rank - 1] && from->dims[from->rank - 2] == to->dims[to->rank - 2];
+}
+
+/* (a b)' is b' a', also behind a reshape of what belongs to no matrix. */
 static bool write_turned(Node *n, Absorb *a)
 {
-    Node *product = in(n, 0);
+    const bool reshaped = swaps_last(n) && keeps_matrices(in(n, 0)) && is_read_once(in(n, 0));
+    Node *product = reshaped ? in(in(n, 0), 0) : in(n, 0);
     if (!swaps_last(n) || product->op != OP_matmul || !is_read_once(product) || in(product, 0)->type->rank < 2 ||
         in(product, 1)->type->rank < 2)
         return false;
@@ -210,7 +219,8 @@ static bool write_turned(Node *n, Absorb *a)
     Build b = build_before(n);
     b.flags = product->flags;
     b.src = product->src;
-    return replace(a, n, CALL_ATTR(&b, matmul, at, in(product, 1), in(product, 0)), &b);
+    Node *turned = CALL_ATTR(&b, matmul, at, in(product, 1), in(product, 0));
+    return replace(a, n, turned && reshaped ? make_reshape(&b, turned, n->type->rank, n->type->dims) : turned, &b);
 }
 
 /* ---- attention ---- */
