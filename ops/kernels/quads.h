@@ -18,7 +18,7 @@ enum { BYTE_TAPS_STRIDE = 4, BYTE_TAPS_BEYOND = 64 }; /* the largest stride; byt
 typedef struct QuadLoops {
     /* rows of a tile, columns of a panel; words of a row are filled up with zeros to a multiple of `whole`, of which shares of
      * them are multiples, too, and at most so many are multiplied at a time.  0: the level has no instruction for products, nor
-     * any of the next four */
+     * any of the next five */
     size_t rows, width, whole, at_a_time;
     /* to[i] = the word of lines[0][i] .. lines[3][i], their bits turned by flip */
     void (*quad)(size_t n, const u8 *const lines[4], u32 flip, u32 *to);
@@ -30,6 +30,8 @@ typedef struct QuadLoops {
     void (*multiply)(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, i32 *c);
     /* sums[l * n + i] = start + what position i of line l of n positions sees, modulo 2^32; whole vectors are written */
     void (*along)(const ByteTaps *t, size_t n, const u8 *x, u32 start, i32 *sums);
+    /* copies lines of n bytes, their bits turned by flip, that lie so far apart */
+    void (*copy)(size_t lines, size_t n, const u8 *from, size_t from_apart, u8 flip, u8 *to, size_t to_apart);
     /* c[i] += more; to[i] = v[i], which are integers */
     void (*add)(size_t n, u32 more, i32 *c);
     void (*integers)(size_t n, const f32 *v, i32 *to);

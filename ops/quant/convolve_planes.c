@@ -94,10 +94,26 @@ static void fill_plane(const Bytes *b, const u8 *x, u8 *to)
     const int64_t first = within(w->begin[0], 0, b->height), end = within(w->begin[0] + w->in[0], first, b->height);
     to += first * b->width + from;
     x += (first - w->begin[0]) * w->in[1] + from - w->begin[1];
-    for (int64_t i = first; n > 0 && i < end; i++, to += b->width, x += w->in[1]) {
-        memcpy(to, x, (size_t)n);
-        for (int64_t k = 0; b->flip && k < n; k++)
-            to[k] ^= b->flip;
+    if (n > 0 && first < end)
+        b->l->copy((size_t)(end - first), (size_t)n, x, (size_t)w->in[1], b->flip, to, (size_t)b->width);
+}
+
+/* The sums of some lines at a time, so that they are taken from the nearest cache. */
+static void sum_lines(const Bytes *b, const u8 *planes, int64_t row, int64_t first, i32 *sums)
+{
+    enum { SOME = 1 << 12 };
+    const Window *w = &b->c->w;
+    const int64_t width = w->out[1], most = width < SOME ? SOME / width : 1, step = w->stride[0] * b->width;
+    for (int64_t line = 0, n; line < w->out[0]; line += n) {
+        n = w->out[0] - line < most ? w->out[0] - line : most;
+        const ByteTaps taps = { .words = b->words,
+                                .stride = (size_t)w->stride[1],
+                                .at = b->at,
+                                .weights = b->weights + (size_t)row * b->words,
+                                .lines = (size_t)n,
+                                .step = (size_t)step };
+        b->l->along(&taps, (size_t)width, planes + line * step, (u32)b->start[row], sums);
+        b->to->take(b->to->user, first + line * width, n * width, sums);
     }
 }
 
@@ -112,17 +128,8 @@ static void run_bytes(void *arg, int64_t begin, int64_t end, int worker)
     for (int64_t item = begin; item < end; item++) {
         for (int64_t k = 0; k < c->channels; k++)
             fill_plane(b, b->x + (item * c->channels + k) * b->in, planes + k * b->height * b->width);
-        for (int64_t m = 0; m < c->results; m++) {
-            const int64_t row = item % c->groups * c->results + m;
-            const ByteTaps taps = { .words = b->words,
-                                    .stride = (size_t)c->w.stride[1],
-                                    .at = b->at,
-                                    .weights = b->weights + (size_t)row * b->words,
-                                    .lines = (size_t)c->w.out[0],
-                                    .step = (size_t)(c->w.stride[0] * b->width) };
-            b->l->along(&taps, (size_t)c->w.out[1], planes, (u32)b->start[row], sums);
-            b->to->take(b->to->user, (item * c->results + m) * out, out, sums);
-        }
+        for (int64_t m = 0; m < c->results; m++)
+            sum_lines(b, planes, item % c->groups * c->results + m, (item * c->results + m) * out, sums);
     }
 }
 

@@ -65,6 +65,22 @@ static void quad(size_t n, const u8 *const lines[4], u32 flip, u32 *restrict to)
     }
 }
 
+/* Lines are short: what is left of one is a vector with a mask. */
+static void copy(size_t lines, size_t n, const u8 *from, size_t from_apart, u8 flip, u8 *to, size_t to_apart)
+{
+    enum { BYTES = 64 };
+    const __m512i turn = _mm512_set1_epi8((char)flip);
+    const size_t whole = n / BYTES * BYTES;
+    const __mmask64 rest = ((__mmask64)1 << n % BYTES) - 1;
+    for (size_t l = 0; l < lines; l++, from += from_apart, to += to_apart) {
+        for (size_t i = 0; i < whole; i += BYTES)
+            _mm512_storeu_si512(to + i, _mm512_xor_si512(_mm512_loadu_si512(from + i), turn));
+        if (rest)
+            _mm512_mask_storeu_epi8(to + whole, rest,
+                                    _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + whole), turn));
+    }
+}
+
 /* Lane l of four words begins with word l * stride of what is loaded, and word i of it with byte i * stride. */
 static void along(const ByteTaps *t, size_t n, const u8 *x, u32 start, i32 *sums)
 {
@@ -201,7 +217,7 @@ static void pack(size_t rows, size_t words, const void *from, size_t row, u32 *t
 }
 #endif
 
-const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, WHOLE, AT_A_TIME, quad, pack, multiply, along, add, integers };
+const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, WHOLE, AT_A_TIME, quad, pack, multiply, along, copy, add, integers };
 #else
 const QuadLoops LEVEL_NAME(quads) = { .add = add, .integers = integers };
 #endif
