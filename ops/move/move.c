@@ -166,10 +166,27 @@ enum { STRIP = 256 };
 typedef struct Turn {
     const Move *m;
     const PackedLoops *loops;
-    uint32_t *to;
-    const uint32_t *from;
+    const PairLoops *pairs; /* of elements of two bytes */
+    char *to;
+    const char *from;
     int64_t strips;
 } Turn;
+
+/* Elements of two bytes: those of two lines are words, which are turned. */
+static void turn_halves(const Turn *t, const struct MoveAxis *p, const struct MoveAxis *q, int64_t cols,
+                        const uint16_t *from, uint16_t *to)
+{
+    enum { PAIRS = 16 };
+    uint32_t words[PAIRS * STRIP];
+    for (int64_t k = 0, n; k < q->n; k += 2 * n) {
+        n = (q->n - k) / 2 < PAIRS ? (q->n - k) / 2 : PAIRS;
+        for (int64_t i = 0; i < n; i++) {
+            const uint16_t *line = from + (k + 2 * i) * q->from;
+            t->pairs->pair((size_t)cols, line, line + q->from, words + i * STRIP);
+        }
+        t->loops->turn((size_t)n, (size_t)cols, words, STRIP, to + k, (size_t)p->to / 2);
+    }
+}
 
 static void turn_strips(void *arg, int64_t begin, int64_t end, int worker)
 {
@@ -185,8 +202,13 @@ static void turn_strips(void *arg, int64_t begin, int64_t end, int worker)
             from += outer % a->n * a->from;
             outer /= a->n;
         }
-        t->loops->turn((size_t)q.n, (size_t)(p.n - col < STRIP ? p.n - col : STRIP), t->from + from, (size_t)q.from,
-                       t->to + to, (size_t)p.to);
+        const int64_t cols = p.n - col < STRIP ? p.n - col : STRIP, size = (int64_t)t->m->size;
+        const void *x = t->from + from * size;
+        void *y = t->to + to * size;
+        if (t->pairs)
+            turn_halves(t, &p, &q, cols, x, y);
+        else
+            t->loops->turn((size_t)q.n, (size_t)cols, x, (size_t)q.from, y, (size_t)p.to);
     }
 }
 
@@ -194,9 +216,17 @@ static bool turn_words(const Move *m, void *to, const void *from)
 {
     enum { LEAST = 8, MANY = 1 << 15 }; /* elements of an axis, of all that are worth more threads */
     const struct MoveAxis p = m->axis[m->rank - 2], q = m->axis[m->rank - 1];
-    if (!m->e || m->size != sizeof(uint32_t) || p.from != 1 || q.to != 1 || p.n < LEAST || q.n < LEAST)
+    if (!m->e || p.from != 1 || q.to != 1 || p.n < LEAST || q.n < LEAST)
         return false;
-    Turn t = { m, kernels_packed(m->e->kernels, ARITH_F32), to, from, (p.n + STRIP - 1) / STRIP };
+    const bool halves = m->size == sizeof(uint16_t) && q.n % 2 == 0 && p.to % 2 == 0;
+    Turn t = { m,
+               kernels_packed(m->e->kernels, ARITH_F32),
+               halves ? kernels_pairs_bf16(m->e->kernels) : NULL,
+               to,
+               from,
+               (p.n + STRIP - 1) / STRIP };
+    if (m->size != sizeof(uint32_t) && !t.pairs)
+        return false;
     int64_t outer = 1;
     for (int i = 0; i < m->rank - 2; i++)
         outer *= m->axis[i].n;
