@@ -46,7 +46,7 @@ static void pack_groups(void *arg, int64_t begin, int64_t end, int worker)
         lanes.lanes = lanes.lanes - lane < to->group ? lanes.lanes - lane : to->group;
         const char *codes = (const char *)from->codes->v + (matrix * from->matrix + lane * lanes.lane) * size;
         (from->rows ? p->l->pack_rows : p->l->pack_columns)(&lanes, codes, to->words + item * to->apart, to->apart,
-                                                            to->sums + item * to->group);
+                                                            from->alone ? NULL : to->sums + item * to->group);
     }
 }
 
@@ -214,17 +214,18 @@ void codes_multiply(Eval *e, const Stack *s, const Codes *a, const Codes *b, con
     StackRun r = { .l = kernels_code_products(e->kernels, a->type, b->type), .s = s, .to = to };
     if (s->batches * s->m * s->n == 0)
         return;
-    const LooseCodes left = { .codes = a,
-                              .lanes = { a->type, (size_t)s->m, (size_t)s->k, (size_t)s->a_row, (size_t)s->a_col },
-                              .matrices = matrices_of(s, s->a_step),
-                              .matrix = (size_t)(s->m * s->k),
-                              .rows = true };
+    LooseCodes left = { .codes = a,
+                        .lanes = { a->type, (size_t)s->m, (size_t)s->k, (size_t)s->a_row, (size_t)s->a_col },
+                        .matrices = matrices_of(s, s->a_step),
+                        .matrix = (size_t)(s->m * s->k),
+                        .rows = true };
     const LooseCodes right = { .codes = b,
                                .lanes = { b->type, (size_t)s->n, (size_t)s->k, (size_t)s->b_col, (size_t)s->b_row },
                                .matrices = matrices_of(s, s->b_step),
                                .matrix = (size_t)(s->k * s->n) };
-    r.a = codes_pack(e, r.l, &left);
     r.b = codes_pack(e, r.l, &right);
+    left.alone = r.b.centred;
+    r.a = codes_pack(e, r.l, &left);
     const bool tall = s->m >= s->n;
     r.rows = share_of(s->m, TILE_ROWS, (int64_t)r.l->rows, threads > 1 && tall ? each : 1);
     r.cols = share_of(s->n, TILE_COLS, (int64_t)r.l->width, threads > 1 && !tall ? each : 1);

@@ -88,6 +88,7 @@ typedef struct LooseCodes {
     CodeLanes lanes;
     size_t matrices, matrix; /* how many; codes from one to the next */
     bool rows;
+    bool alone; /* nobody asks for the sums of lanes: no zero of the other factor is any but 0 */
 } LooseCodes;
 PackedCodes codes_pack(Eval *e, const CodeProducts *l, const LooseCodes *from);
 
