@@ -60,7 +60,7 @@ static inline void tiles_end(void)
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"((size_t)(apart)) : "memory")
 #define TILE_STORE(tile, to, apart)                                                                                    \
     __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"((size_t)(apart)) : "memory")
-#define TILE_BF16(sum, rows, columns)  __asm__ volatile("tdpbf16ps %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
+#define TILE_BF16(sum, rows, columns) __asm__ volatile("tdpbf16ps %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
 /* Bytes with a sign (S) or without one (U), those of rows and those of columns. */
 #define TILE_BYTES_UU(sum, rows, columns) __asm__ volatile("tdpbuud %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
 #define TILE_BYTES_US(sum, rows, columns) __asm__ volatile("tdpbusd %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : :)
