@@ -136,8 +136,9 @@ static size_t sums_room(const Panel *p)
 {
     if (!p->apart && !p->past)
         return 0;
-    return p->k > PANEL_SEGMENT ? least(p->m, band_rows(p)) * band_cols(p)
-                                : MOST_TOLD_ROWS * least(round_up(p->n, MOST_PANEL_WIDTH), most_cols(p, p->k));
+    const bool whole = p->k == 0 || p->k > PANEL_SEGMENT; /* a band is told of in the end */
+    return whole ? least(p->m, band_rows(p)) * band_cols(p)
+                 : MOST_TOLD_ROWS * least(round_up(p->n, MOST_PANEL_WIDTH), most_cols(p, p->k));
 }
 
 size_t panel_room(const Panel *p)
