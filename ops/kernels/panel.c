@@ -5,15 +5,15 @@
 enum {
     BAND_ROWS = 1152,         /* of a, at most, that are packed together: what is packed of b serves all of them */
     SUMMED_ROWS = 384,        /* where there are segments to join */
-    BAND_DEPTH = USUAL_DEPTH, /* of k, at most, that is packed at a time, where sums of more are not worth keeping */
-    DEEP_BYTES = 1 << 19,     /* of a that are multiplied together where they are, and then of segments to join: */
-    DEEP_SUMMED = 96,
-    BAND_COLS = 512,       /* of c that are summed together, where there are segments to join */
-    SLICE_BYTES = 1 << 18, /* of b, as f32 or bf16, that are packed at a time and stay in a second-level cache */
-    TOLD_ROWS = 48,        /* that are told of at a time: what is made is in that cache still */
-    MOST_TOLD_ROWS = 64,
-    FEW_ROWS = 24, /* are not worth packing b for */
-    THIN_ROWS = 2, /* or anything */
+    BAND_DEPTH = USUAL_DEPTH, /* of k, at most, at a time; where b is packed already the level says how much */
+    DEEP_BYTES = 1 << 19,     /* of a, at most, that are multiplied together then; they stay in a second-level cache */
+    DEEP_SUMMED = 96,         /* rows, where there are segments to join */
+    BAND_COLS = 512,          /* of c that are summed together, where there are segments to join */
+    SLICE_BYTES = 1 << 18,    /* of b, as f32 or bf16, that are packed at a time and stay in a second-level cache */
+    TOLD_ROWS = 48,           /* that are told of at a time, in whole tiles: what is made is in that cache still */
+    MOST_TOLD_ROWS = 64,      /* so many, at any level */
+    FEW_ROWS = 24,            /* are not worth packing b for */
+    THIN_ROWS = 2,            /* or anything */
 };
 
 size_t panel_digits(size_t k)
