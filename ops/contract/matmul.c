@@ -348,20 +348,30 @@ static void matmul_rooms(Eval *e, MatmulRun *r)
     r->rooms = eval_room(e, (size_t)parallel_threads(e->pool), r->room);
 }
 
+/* The panels of a side. */
+static int64_t panels_of(const MatmulRun *r, const MatmulSide *s)
+{
+    const size_t width = kernels_packed_bf16(r->e->kernels)->width;
+    return (int64_t)((s->n + width - 1) / width);
+}
+
 /* Some panels of the right operands, counted through all sides. */
 static void pack_panels(void *arg, int64_t begin, int64_t end, int worker)
 {
     const MatmulRun *r = arg;
+    const Kernels *level = r->e->kernels;
+    const size_t width = kernels_packed_bf16(level)->width;
     (void)worker;
     for (int i = 0; i < r->n_sides; i++) {
         const MatmulSide *s = &r->sides[i];
-        const int64_t panels = (int64_t)(s->n + WHOLE_COLS - 1) / WHOLE_COLS;
-        const size_t from = begin > 0 ? (size_t)begin * WHOLE_COLS : 0, to = (size_t)least_of(end, panels) * WHOLE_COLS;
-        Panel p = { .k = r->k, .ldb = s->bp, .b_step = s->bj, .is_bf16 = true };
+        const int64_t panels = panels_of(r, s), first = begin > 0 ? begin : 0;
         if (begin < panels && end > 0) {
-            p.n = (to < s->n ? to : s->n) - from;
-            panel_pack_bf16(r->e->kernels, &p, (const u16 *)s->b + from * s->bj,
-                            s->panels + from / WHOLE_COLS * panel_apart(r->e->kernels, r->k));
+            const size_t from = (size_t)first * width, to = (size_t)least_of(end, panels) * width;
+            Panel p = {
+                .n = (to < s->n ? to : s->n) - from, .k = r->k, .ldb = s->bp, .b_step = s->bj, .is_bf16 = true
+            };
+            panel_pack_bf16(level, &p, (const u16 *)s->b + from * s->bj,
+                            s->panels + (size_t)first * panel_apart(level, r->k));
         }
         begin -= panels, end -= panels;
     }
@@ -372,9 +382,8 @@ static void pack_sides(Eval *e, MatmulRun *r)
     int64_t panels = 0;
     for (int i = 0; i < r->n_sides; i++) {
         MatmulSide *s = &r->sides[i];
-        const int64_t own = (int64_t)(s->n + WHOLE_COLS - 1) / WHOLE_COLS;
-        s->panels = eval_room(e, (size_t)own * panel_apart(e->kernels, r->k), sizeof *s->panels);
-        panels += own;
+        s->panels = eval_room(e, (size_t)panels_of(r, s) * panel_apart(e->kernels, r->k), sizeof *s->panels);
+        panels += panels_of(r, s);
     }
     eval_parallel(e, panels, pack_panels, r);
 }
@@ -395,8 +404,8 @@ static void fold_stack(MatmulRun *r, int64_t *stack)
 /* Whether a result is more than caches hold, in rows that begin their lines. */
 static bool is_large(const MatmulRun *r, const MatmulSide *s)
 {
-    enum { LINE = 64, ELEMENTS = LINE / sizeof(f32), LARGE = 1 << 18 };
-    return r->k <= PANEL_SEGMENT && s->n % ELEMENTS == 0 && (uintptr_t)s->c % LINE == 0 && r->m * s->n >= LARGE;
+    enum { LINE = 64, ELEMENTS = LINE / sizeof(f32) };
+    return r->k <= PANEL_SEGMENT && s->n % ELEMENTS == 0 && (uintptr_t)s->c % LINE == 0 && r->m * s->n >= PAST_CACHES;
 }
 
 static void open_side(MatmulRun *r, Eval *e)

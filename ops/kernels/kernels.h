@@ -240,6 +240,9 @@ enum {
     USUAL_DEPTH = 512
 };
 
+/* Numbers of a result that is read much later: caches would not hold more. */
+enum { PAST_CACHES = 1 << 18 };
+
 typedef struct Kernels Kernels;
 
 /* The best level of this machine. */

@@ -153,10 +153,10 @@ static void add_tile(const Run *r, int64_t group, int64_t row, int64_t rows, con
 /* The sums of rows to where they stand in the result; past the caches where it is more than these hold, which nobody reads soon. */
 static void turn(const Run *r, int64_t group, int64_t row, int64_t rows, const f32 *sums)
 {
-    enum { LINE = 64 / sizeof(f32), LARGE = 1 << 18 };
+    enum { LINE = 64 / sizeof(f32) };
     f32 *y = r->y + group * r->results * r->rows + row;
     const bool past = r->pairs->turn_past && rows % LINE == 0 && r->rows % LINE == 0 && (uintptr_t)y % 64 == 0 &&
-                      r->results * r->rows >= LARGE;
+                      r->results * r->rows >= PAST_CACHES;
     if (past)
         r->pairs->turn_past((size_t)rows, (size_t)r->results, sums, (size_t)r->results, y, (size_t)r->rows);
     else

@@ -412,7 +412,6 @@ bool tape_takes_product(const TapeRunner *r)
 void tape_run_block(const TapeRunner *r, const TapeBlock *some, int worker)
 {
     int64_t rows = some->rows, cols = some->cols;
-
     const void **registers = r->at + (size_t)worker * (size_t)r->tape->n_registers;
     fill_registers(r, worker, registers);
     if (cols == some->pitch && (!some->product || cols == some->apart)) {

@@ -10,49 +10,6 @@ enum { ROWS = 2 * TILE_SIDE, WIDTH = 2 * TILE_SIDE, DEPTH = TILE_SIDE };
 
 TILES(add_tiles, TILE_BF16)
 
-/* Two tiles of columns of blocks that begin where `at` says, and one or two tiles of rows. */
-#define LINES(id, two)                                                                                                 \
-    static inline void id(const PairProduct *p, size_t blocks, const u32 *a, const u32 *b, f32 *c)                     \
-    {                                                                                                                  \
-        const size_t line = p->ldb * sizeof *b, ldc = p->ldc * sizeof *c;                                              \
-        f32 *const low = c + TILE_SIDE * p->ldc;                                                                       \
-        if (p->fresh) {                                                                                                \
-            TILE_ZERO(0);                                                                                              \
-            TILE_ZERO(1);                                                                                              \
-            TILE_ZERO(2);                                                                                              \
-            TILE_ZERO(3);                                                                                              \
-        } else {                                                                                                       \
-            TILE_LOAD(0, c, ldc);                                                                                      \
-            TILE_LOAD(1, c + TILE_SIDE, ldc);                                                                          \
-            if (two) {                                                                                                 \
-                TILE_LOAD(2, low, ldc);                                                                                \
-                TILE_LOAD(3, low + TILE_SIDE, ldc);                                                                    \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (size_t k = 0; k < blocks; k++, a += (size_t)ROWS * TILE_SIDE) {                                           \
-            const u32 *columns = b + p->at[k];                                                                         \
-            TILE_LOAD(6, columns, line);                                                                               \
-            TILE_LOAD(4, a, TILE_LINE);                                                                                \
-            TILE_BF16(0, 4, 6);                                                                                        \
-            TILE_LOAD(7, columns + TILE_SIDE, line);                                                                   \
-            TILE_BF16(1, 4, 7);                                                                                        \
-            if (two) {                                                                                                 \
-                TILE_LOAD(5, a + (size_t)TILE_SIDE * TILE_SIDE, TILE_LINE);                                            \
-                TILE_BF16(2, 5, 6);                                                                                    \
-                TILE_BF16(3, 5, 7);                                                                                    \
-            }                                                                                                          \
-        }                                                                                                              \
-        TILE_STORE(0, c, ldc);                                                                                         \
-        TILE_STORE(1, c + TILE_SIDE, ldc);                                                                             \
-        if (two) {                                                                                                     \
-            TILE_STORE(2, low, ldc);                                                                                   \
-            TILE_STORE(3, low + TILE_SIDE, ldc);                                                                       \
-        }                                                                                                              \
-    }
-LINES(add_two, true)
-LINES(add_one, false)
-#undef LINES
-
 /* Columns of some blocks as tiles that lie side by side. */
 static void copy_columns(const PairProduct *p, size_t blocks, const u32 *b, u32 *to)
 {
@@ -73,19 +30,16 @@ static void multiply_lines(const PairProduct *p, const u32 *a, const u32 *b, f32
     enum { MANY = 128, COPIED = 18 };
     const size_t blocks = p->words / DEPTH;
     const bool copies = p->m >= MANY && blocks <= COPIED;
+    const size_t line = (copies ? (size_t)WIDTH : p->ldb) * sizeof *b;
     _Alignas(TILE_LINE) u32 copied[COPIED * DEPTH * WIDTH];
-    size_t at[COPIED];
-    PairProduct q = *p;
-    for (size_t k = 0; k < blocks && copies; k++)
-        at[k] = k * DEPTH * WIDTH;
-    if (copies)
-        q.at = at, q.ldb = WIDTH;
     for (size_t j = 0; j < p->n; j += WIDTH) {
         if (copies)
             copy_columns(p, blocks, b + j, copied);
         for (size_t i = 0; i < p->m; i += ROWS)
-            (p->m - i > TILE_SIDE ? add_two : add_one)(&q, blocks, a + i / ROWS * p->tile, copies ? copied : b + j,
-                                                       c + i * p->ldc + j);
+            (p->m - i > TILE_SIDE ? add_tiles_four : add_tiles_beside)(
+                blocks, (const char *)(a + i / ROWS * p->tile), TILE_LINE, TILE_SIDE * TILE_LINE, ROWS * TILE_LINE,
+                (const char *)(copies ? copied : b + j), line, copies ? NULL : p->at, (char *)(c + i * p->ldc + j),
+                p->ldc * sizeof *c, p->fresh);
     }
 }
 

@@ -69,10 +69,11 @@ static inline void tiles_end(void)
 
 /* Tiles 0 .. 3 are sums of two by two tiles, 4 and 5 rows, 6 and 7 columns; of one row of tiles 0 and 1, of one column 0 and 2, and
  * of one tile 0.  a: rows `row` bytes apart, from block to block of sixteen words `a_block`; the second tile of rows `a_tile` bytes
- * on; b: words `line` bytes apart, the second tile of columns follows the first; c likewise `ldc` bytes. */
+ * on; b: words `line` bytes apart, the second tile of columns follows the first, and blocks follow each other or begin where `at` says,
+ * in words; c likewise `ldc` bytes. */
 #define TILES_OF(id, DOT, two_rows, two_columns)                                                                       \
     static void id(size_t blocks, const char *a, size_t row, size_t a_tile, size_t a_block, const char *b,             \
-                   size_t line, char *c, size_t ldc, bool fresh)                                                       \
+                   size_t line, const size_t *at, char *c, size_t ldc, bool fresh)                                     \
     {                                                                                                                  \
         char *const low = c + TILE_SIDE * ldc;                                                                         \
         if (fresh) {                                                                                                   \
@@ -89,12 +90,13 @@ static inline void tiles_end(void)
             if ((two_rows) && (two_columns))                                                                           \
                 TILE_LOAD(3, low + TILE_LINE, ldc);                                                                    \
         }                                                                                                              \
-        for (size_t k = 0; k < blocks; k++, a += a_block, b += TILE_SIDE * line) {                                     \
-            TILE_LOAD(6, b, line);                                                                                     \
+        for (size_t k = 0; k < blocks; k++, a += a_block) {                                                            \
+            const char *const columns = b + (at ? at[k] * sizeof(u32) : k * TILE_SIDE * line);                         \
+            TILE_LOAD(6, columns, line);                                                                               \
             TILE_LOAD(4, a, row);                                                                                      \
             DOT(0, 4, 6);                                                                                              \
             if (two_columns) {                                                                                         \
-                TILE_LOAD(7, b + TILE_LINE, line);                                                                     \
+                TILE_LOAD(7, columns + TILE_LINE, line);                                                               \
                 DOT(1, 4, 7);                                                                                          \
             }                                                                                                          \
             if (two_rows) {                                                                                            \
@@ -126,7 +128,7 @@ static inline void tiles_end(void)
             tiles_shape(m, n);                                                                                         \
         (two_rows      ? two_columns ? id##_four : id##_below                                                          \
          : two_columns ? id##_beside                                                                                   \
-                       : id##_one)(blocks, a, row, a_tile, a_block, b, line, (char *)c, ldc * sizeof *c, fresh);       \
+                       : id##_one)(blocks, a, row, a_tile, a_block, b, line, NULL, (char *)c, ldc * sizeof *c, fresh); \
         if (edge)                                                                                                      \
             tiles_begin();                                                                                             \
     }
