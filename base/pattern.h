@@ -30,4 +30,8 @@ TextPattern *pattern_read(Arena *a, const char *text, int64_t most, PatternFault
 /* Whether it is found anywhere in a text. */
 bool pattern_finds(TextPattern *p, const char *text);
 
+/* The expression that finds this text alone, as one word of a table's line: a sign that such a line or an option reads for
+ * itself (a space, a bracket, # = ") is any character. */
+const char *pattern_exact(Arena *a, const char *text);
+
 #endif

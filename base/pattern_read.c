@@ -480,3 +480,18 @@ TextPattern *pattern_read(Arena *a, const char *text, int64_t most, PatternFault
     end_group(&r);
     return add_state(&r, (PatternState){ .kind = PATTERN_FOUND }) ? pattern_open(a, &r.code) : NULL;
 }
+
+const char *pattern_exact(Arena *a, const char *text)
+{
+    char *to = arena_alloc(a, 2 * strlen(text) + sizeof "^$"), *at = to;
+    *at++ = '^';
+    for (; *text; text++) {
+        const bool is_read = strchr(" \t\r\n[]#=\"", *text) != NULL;
+        if (!is_read && strchr("\\.()|*+?{}^$", *text))
+            *at++ = '\\';
+        *at++ = is_read ? '.' : *text;
+    }
+    *at++ = '$';
+    *at = '\0';
+    return to;
+}

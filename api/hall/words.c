@@ -81,6 +81,13 @@ const char *grouped(Arena *arena, int64_t n)
     return arena_copy(arena, out, (size_t)at);
 }
 
+const char *seconds_text(Arena *arena, double s)
+{
+    return s >= 1      ? arena_printf(arena, "%.2f s", s)
+           : s >= 1e-3 ? arena_printf(arena, "%.3g ms", 1e3 * s)
+                       : arena_printf(arena, "%.3g us", 1e6 * s);
+}
+
 const char *number_text(Arena *arena, double x)
 {
     char digits[NUMBER_TEXT];

@@ -12,6 +12,9 @@ const char *count_text(Arena *arena, uint64_t n);
 /* "25,623" */
 const char *grouped(Arena *arena, int64_t n);
 
+/* "1.25 s", "3.07 ms", "12 us". */
+const char *seconds_text(Arena *arena, double s);
+
 /* "0.25": the fewest digits that read back as x. */
 const char *number_text(Arena *arena, double x);
 

@@ -53,7 +53,7 @@ static bool is_open(const Sensitivity *s, const Sensitive *one)
 {
     const char *said = one->of ? one->of->said : NULL;
     const bool counts = one->of && (is_weight(one) || (s->unit == BUDGET_BITOPS && one->of->kind == QUANTIZED_DATA));
-    return counts && quantizer_is_integer(one->of->by) &&
+    return counts && one->of->asker && quantizer_is_integer(one->of->by) &&
            !(said && (strncmp(said, "first=", 6) == 0 || strncmp(said, "last=", 5) == 0));
 }
 

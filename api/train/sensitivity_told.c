@@ -18,13 +18,6 @@ static void tell_one(Text *t, const Sensitive *one, Arena *arena)
     text_char(t, '\n');
 }
 
-/* "/conv1/Conv" of "node 3 /conv1/Conv". */
-static const char *label_of(const char *where)
-{
-    const char *first = strchr(where, ' '), *second = first ? strchr(first + 1, ' ') : NULL;
-    return second && first[1] >= '0' && first[1] <= '9' ? second + 1 : first ? first + 1 : where;
-}
-
 /* The words of a quantizer with other bits: int4:channel:lsq .. */
 static const char *words_with(const Quantizer *by, int bits, Arena *arena)
 {
@@ -41,7 +34,7 @@ static const char *table_of(const Sensitivity *s, Arena *arena)
                 s->unit == BUDGET_BYTES ? "bytes of codes of weights" : "bit operations a sample");
     for (size_t i = 0; i < s->n; i++)
         if (s->list[i].bits)
-            text_printf(&t, "%s %c=%s reason=sensitivity-%zu\n", label_of(s->list[i].of->asked),
+            text_printf(&t, "%s %c=%s reason=sensitivity-%zu\n", s->list[i].of->asker,
                         s->list[i].of->kind == QUANTIZED_WEIGHT ? 'w' : 'a',
                         words_with(s->list[i].of->by, s->list[i].bits, arena), i + 1);
     return text_get(&t);

@@ -61,7 +61,7 @@ static void launched(void *user, const Program *p, int launch, int n, double beg
     LaunchTimes *t = user;
     if (!t->keeps_spans) {
         TimedLaunch *l = timed(t, p, launch, n);
-        l->runs++;
+        l->least = l->runs++ && l->least < ended - began ? l->least : ended - began;
         l->seconds += ended - began;
         return;
     }

@@ -12,9 +12,10 @@ typedef struct TimedLaunch {
     const Program *program;
     int launch, n; /* the first of so many that ran side by side */
     int64_t runs;
-    double seconds, bytes, flops; /* of all runs; what one run moves and computes, */
-    double codes;                 /* of that by products of codes of 8 bits */
-    double narrow;                /* and of that by products of bf16 that may be made as they lie */
+    double seconds, least; /* of all runs, and of the shortest */
+    double bytes, flops;   /* what one run moves and computes, */
+    double codes;          /* of that by products of codes of 8 bits */
+    double narrow;         /* and of that by products of bf16 that may be made as they lie */
 } TimedLaunch;
 
 /* One run of a launch, for a timeline. */

@@ -187,6 +187,7 @@ static void tell(Products *p, const Layer *l, QuantProduct k)
         .value = call->name,
         .where = arena_string(a, node_place(call).where),
         .asked = product_words[k],
+        .asker = selector_of(a, call),
         .said = l->by ? arena_string(a, l->by) : NULL,
         .why = l->why[k] ? arena_string(a, l->why[k]) : computes_in(p, l, k),
     };

@@ -4,6 +4,7 @@
 #include "ops/contract/work.h"
 #include "passes/learned/learned.h"
 #include "passes/quant/ledger.h"
+#include "passes/recipe/selector.h"
 
 static QuantDecision *decide(Placement *p, QuantKind kind, const Node *value)
 {
@@ -27,6 +28,7 @@ void quant_record_value(Placement *p, const Node *value)
     QuantDecision *d = decide(p, weight ? QUANTIZED_WEIGHT : QUANTIZED_DATA, weight ? weight : value);
     d->by = v->by;
     d->asked = arena_string(p->recipe->ledger->arena, node_place(v->asked).where);
+    d->asker = selector_of(p->recipe->ledger->arena, v->asked);
     d->said = quant_call(p, v->asked)->by;
     d->state = v->state;
     d->floats = quant_call(p, v->asked)->floats && !quant_call(p, v->asked)->ternary;

@@ -14,6 +14,12 @@ const char *selector_op(const char *text)
     return strncmp(text, "op:", 3) == 0 ? text + 3 : NULL;
 }
 
+const char *selector_of(Arena *arena, const Node *call)
+{
+    const char *name = call->label ? call->label : call->name;
+    return name ? pattern_exact(arena, name) : NULL;
+}
+
 /* Signs are shown where they stand; long patterns without. */
 static Place place_of(const Selector *s, const PatternFault *fault)
 {

@@ -23,6 +23,9 @@ typedef struct Selector {
 /* The operator that a selector names: what follows op:; null: it is a pattern. */
 const char *selector_op(const char *text);
 
+/* The selector that takes a call by its name, and nothing that is named otherwise; null: it has no name. */
+const char *selector_of(Arena *arena, const Node *call);
+
 /* Takes a selector apart; USAGE when it is no pattern.  Until selector_close it holds memory of its own. */
 Status selector_open(Selector *s, Graph *g, Arena *arena, const Map *paths, const char *option, const char *text);
 void selector_close(Selector *s);

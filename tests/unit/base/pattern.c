@@ -427,6 +427,39 @@ static void agrees_on_any_signs(void **state)
     close_lab(&l);
 }
 
+/* A text is found by its own expression, and nothing else is: neither what begins or ends so nor what differs in a sign. */
+static void finds_one_text_exactly(void **state)
+{
+    (void)state;
+    enum { TEXTS = 20000, LONGEST = 10 };
+    static const char signs[] = "ab()|*+?{}[]^$.-,12:\\/#= \"\t";
+    static const char any[] = "[]#= \"\t";
+    Lab l;
+    Rng rng = { 29 };
+    open_lab(&l);
+    for (int i = 0; i < TEXTS; i++) {
+        char text[LONGEST + 2], other[LONGEST + 2];
+        const int64_t n = 1 + rng_below(&rng, LONGEST - 1), at = rng_below(&rng, n);
+        for (int64_t k = 0; k < n; k++)
+            text[k] = signs[rng_below(&rng, sizeof signs - 1)];
+        text[n] = 0;
+        const ArenaMark mark = arena_mark(&l.arena);
+        const char *exact = pattern_exact(&l.arena, text);
+        TextPattern *p = read_pattern(&l, exact);
+        check_that(p && pattern_finds(p, text), "'%s' does not find '%s'", exact, text);
+        check_that(!strpbrk(exact, " \t#=\""), "'%s' is not one word", exact);
+        memcpy(other, text, (size_t)n);
+        memcpy(other + n, "a", sizeof "a");
+        check_that(!pattern_finds(p, other), "'%s' finds '%s'", exact, other);
+        check_that(!pattern_finds(p, text + 1), "'%s' finds '%s'", exact, text + 1);
+        memcpy(other, text, (size_t)n + 1);
+        other[at] = text[at] == 'x' ? 'y' : 'x';
+        check_that(strchr(any, text[at]) || !pattern_finds(p, other), "'%s' finds '%s'", exact, other);
+        arena_reset(&l.arena, mark);
+    }
+    close_lab(&l);
+}
+
 int main(void)
 {
     setlocale(LC_ALL, "C");
@@ -438,6 +471,7 @@ int main(void)
         cmocka_unit_test(memory_does_not_grow_with_texts),
         cmocka_unit_test(agrees_with_the_c_library),
         cmocka_unit_test(agrees_on_any_signs),
+        cmocka_unit_test(finds_one_text_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
