@@ -3,8 +3,9 @@
   cpu_torch.py export CASE FOLDER          the model as a file, and a batch of its data
   cpu_torch.py step CASE MODE THREADS      a training step: eager, autocast, fake quantizers, each compiled where MODE says so
   cpu_torch.py run FILE DATA THREADS       a file on ONNX Runtime
+  cpu_torch.py part CASE MODE THREADS      one product, convolution, attention or loss alone: a run, or there and back
 
-The last two print one object: medians of a step in milliseconds of the clock and of processors, when the first one was done by
+The last three print one object: medians of a step in milliseconds of the clock and of processors, when the first one was done by
 the clock that nobody sets, and the most bytes that the process held.
 """
 import json
@@ -66,9 +67,125 @@ def cases():
     }
 
 
+def parts():
+    """name: (module, inputs, whether there and back: the module's result is one number then, and what it reads are its parameters)"""
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    class Codes(nn.Module):
+        def __init__(self, n, k):
+            super().__init__()
+            self.w = nn.Parameter(torch.randint(-127, 128, (n, k), dtype=torch.int8), requires_grad=False)
+
+        def forward(self, x):
+            return torch._int_mm(x, self.w.t())
+
+    class WeightGradient(nn.Module):
+        def forward(self, x, g):
+            return x.t() @ g
+
+    class Back(nn.Module):
+        def __init__(self, f, *shapes):
+            super().__init__()
+            self.f = f
+            self.read = nn.ParameterList([nn.Parameter(torch.randn(s)) for s in shapes])
+
+        def forward(self):
+            return self.f(*self.read).float().mean()
+
+    class Loss(nn.Module):
+        def __init__(self, rows, classes):
+            super().__init__()
+            self.x = nn.Parameter(torch.randn(rows, classes))
+
+        def forward(self, y):
+            return F.cross_entropy(self.x, y)
+
+    def product(m, k, n, *behind):
+        return lambda: nn.Sequential(nn.Linear(k, n), *behind), lambda: (torch.randn(m, k),), False
+
+    def convolution(images, c, size, to, window, step=1, groups=1):
+        def both(x, w):
+            return F.conv2d(x, w, None, step, window // 2, 1, groups)
+        return lambda: Back(both, (images, c, size, size), (to, c // groups, window, window)), lambda: (), True
+
+    def attention(*shape):
+        return lambda: Back(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), shape, shape, shape), lambda: (), True
+
+    return {
+        "product_1024x384x1536_gelu": product(1024, 384, 1536, nn.GELU()),
+        "product_1024x1536x384": product(1024, 1536, 384),
+        "product_1024x384x8192": product(1024, 384, 8192),
+        "product_64x784x256_relu": product(64, 784, 256, nn.ReLU()),
+        "weight_gradient_384x1024x1536": (WeightGradient, lambda: (torch.randn(1024, 384), torch.randn(1024, 1536)), False),
+        "codes_1024x384x1536": (lambda: Codes(1536, 384), lambda: (torch.randint(-127, 128, (1024, 384), dtype=torch.int8),), False),
+        "convolution_64x56x56_3x3": convolution(8, 64, 56, 64, 3),
+        "convolution_128x28x28_3x3": convolution(8, 128, 28, 128, 3),
+        "convolution_256x14x14_3x3": convolution(8, 256, 14, 256, 3),
+        "convolution_64x56x56_3x3_step2": convolution(8, 64, 56, 128, 3, 2),
+        "convolution_96x28x28_1x1": convolution(8, 96, 28, 192, 1),
+        "convolution_96x56x56_depthwise": convolution(8, 96, 56, 96, 3, 1, 96),
+        "attention_4x6x256x64_causal": attention(4, 6, 256, 64),
+        "cross_entropy_1024x8192": (lambda: Loss(1024, 8192), lambda: (torch.randint(0, 8192, (1024,)),), True),
+    }
+
+
+def export_part(name, folder):
+    import torch
+    warnings.filterwarnings("ignore")
+    torch.manual_seed(0)
+    make, data, back = parts()[name]
+    if name.startswith("codes"):
+        return export_codes(name, folder)
+    x = data()
+    torch.onnx.export(make().train(back), x, str(folder / f"{name}.onnx"), dynamo=True, optimize=False,
+                      input_names=[f"x{i}" for i in range(len(x))], output_names=["y"])
+
+
+def export_codes(name, folder):
+    """The exporter has no word for a product of codes: MatMulInteger, written out."""
+    import numpy
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+    make, data, _ = parts()[name]
+    w, (x,) = make().w.t().contiguous().numpy(), data()
+    graph = helper.make_graph([helper.make_node("MatMulInteger", ["x0", "w"], ["y"])], name,
+                              [helper.make_tensor_value_info("x0", TensorProto.INT8, list(x.shape))],
+                              [helper.make_tensor_value_info("y", TensorProto.INT32, [x.shape[0], w.shape[1]])],
+                              [numpy_helper.from_array(numpy.ascontiguousarray(w), "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), str(folder / f"{name}.onnx"))
+
+
+def part(name, mode, threads):
+    import torch
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    make, data, back = parts()[name]
+    module, x = make().train(back), data()
+    if not back and mode == "bf16":
+        module, x = module.bfloat16(), [v.bfloat16() for v in x]
+    optimizer = torch.optim.SGD(module.parameters(), lr=1e-4) if back else None
+
+    def there():
+        with torch.no_grad():
+            module(*x)
+
+    def there_and_back():
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mode == "bf16"):
+            y = module(*x)
+        y.backward()
+        optimizer.step()
+
+    measure(there_and_back if back else there)
+
+
 def export(name, folder):
     import numpy
     import torch
+    if name in parts():
+        return export_part(name, folder)
     warnings.filterwarnings("ignore")
     torch.manual_seed(0)
     make, data, _ = cases()[name]
@@ -159,4 +276,4 @@ if __name__ == "__main__":
     if what == "export":
         export(rest[0], pathlib.Path(rest[1]))
     else:
-        {"step": step, "run": run}[what](rest[0], rest[1], int(rest[2]))
+        {"step": step, "run": run, "part": part}[what](rest[0], rest[1], int(rest[2]))
