@@ -11,7 +11,8 @@
  *         %z: f32[2] = mul(%a, %a)
  *     }
  *
- * Calls that draw never merge, nor do params: each may be trained.  Marks are part of equality. */
+ * Calls that draw never merge, nor do params: each may be trained.  Marks are part of equality, but for who placed a
+ * call: what stands for a call of the model is no longer ours. */
 #include "passes/engine/equals.h"
 #include "passes/engine/pass.h"
 
@@ -24,6 +25,8 @@ static Status merge_equals(Graph *g, PassRun *run)
         next = walk_next(g, n);
         if (!first)
             continue;
+        if (!(n->flags & NODE_OURS))
+            first->flags &= ~NODE_OURS; /* it stands for what the model has, too */
         stand_in(n, first);
         node_remove(n);
         run->changes++;

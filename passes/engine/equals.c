@@ -48,10 +48,16 @@ static uint64_t constant_hash(const Node *n, uint64_t h)
     return hash64(t->data, t->bytes < MOST ? t->bytes : MOST, h);
 }
 
+/* The marks that tell calls apart: not who placed them. */
+static uint32_t marks(const Equals *e, const Node *n)
+{
+    return e->across_sides ? 0 : n->flags & ~(uint32_t)NODE_OURS;
+}
+
 static uint64_t hash_of(Equals *e, const Node *n)
 {
     uint64_t h = hash_word(n->op, (uint64_t)(uintptr_t)n->type);
-    h = hash_word(h, (uint64_t)(uintptr_t)n->graph ^ (e->across_sides ? 0 : n->flags));
+    h = hash_word(h, (uint64_t)(uintptr_t)n->graph ^ marks(e, n));
     h = n->op == OP_const ? constant_hash(n, h) : hash_word(h, attrs_hash(op_of(n)->attrs, n->attr));
     for (int i = 0; i < n->n_in; i++)
         h = hash_word(h, operand(e, n, i) ? operand(e, n, i)->id + 1 : 0);
@@ -62,7 +68,7 @@ static bool equal(Equals *e, const Node *a, const Node *b)
 {
     if (a->op != b->op || a->type != b->type || a->graph != b->graph || a->n_in != b->n_in)
         return false;
-    if (!e->across_sides && a->flags != b->flags)
+    if (marks(e, a) != marks(e, b))
         return false;
     for (int i = 0; i < a->n_in; i++)
         if (operand(e, a, i) != operand(e, b, i))
