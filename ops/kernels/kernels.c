@@ -153,6 +153,11 @@ CodeWindowsLoop *kernels_code_windows(const Kernels *level)
     return level->code_windows;
 }
 
+ChainLoop *kernels_chain(const Kernels *level, int chain)
+{
+    return level->chains[chain];
+}
+
 const CodeLoops *kernels_codes(const Kernels *level)
 {
     return level->codes;

@@ -29,6 +29,19 @@ enum {
  * Operands the row does not read may be null; out may be one of the operands. */
 typedef void RowLoop(size_t n, void *out, const void *x, const void *y, const void *z, const double *k);
 
+/* The numbers of the chains. */
+enum {
+#define CHAIN(name, value) CHAIN_##name,
+#include "ops/kernels/chains.def"
+#undef CHAIN
+    CHAIN_COUNT
+};
+
+enum { CHAIN_STREAMS = 3, CHAIN_NUMBERS = 4 };
+
+/* A chain over n elements; out may be one of the streams.  What a chain does not read is null, of numbers anything. */
+typedef void ChainLoop(size_t n, f32 *out, const f32 *const *streams, const f32 *numbers);
+
 /* The reductions of ops/reduce.h. */
 typedef enum ReduceKind { REDUCE_SUM, REDUCE_SQUARES, REDUCE_PRODUCT, REDUCE_MAX, REDUCE_MIN } ReduceKind;
 
@@ -279,6 +292,7 @@ const TapLoops *kernels_taps(const Kernels *level);
 CodeWindowsLoop *kernels_code_windows(const Kernels *level);
 
 /* The loops that make codes. */
+ChainLoop *kernels_chain(const Kernels *level, int chain);
 const CodeLoops *kernels_codes(const Kernels *level);
 
 /* c[m,n] += a b as above, at a level. */

@@ -2,6 +2,7 @@
 #include "ops/card/reduction.h"
 #include "ops/card/row.h"
 #include "ops/fold/reduce_axes.h"
+#include "runtime/cpu/tape_chains.h"
 #include "runtime/cpu/tape_codes.h"
 #include "runtime/cpu/tape_tables.h"
 
@@ -416,6 +417,7 @@ TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernel
     r->channels = tape_has_channels(t) ? channels_open(r, arena) : NULL;
     tape_tables(r, ops, arena);
     tape_codes(r);
+    tape_chains(r, over, arena);
     find_homes(r, arena);
     open_rooms(r, workers, arena);
     return r;

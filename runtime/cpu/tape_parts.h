@@ -27,6 +27,13 @@ typedef enum TapeRows {
     ROWS_SAME,   /* one row, which is all of them */
 } TapeRows;
 
+/* Rows that run as one loop, and the registers it reads: elements, and numbers that are one for all of them or for a row. */
+typedef struct TapeChain {
+    ChainLoop *loop;
+    int streams[CHAIN_STREAMS], numbers[CHAIN_NUMBERS]; /* TAPE_NONE: it reads none */
+    bool by_rows;                                       /* some numbers are those of rows */
+} TapeChain;
+
 typedef struct TapeStepRun {
     TapeWord word;
     Op op; /* of a row */
@@ -36,9 +43,10 @@ typedef struct TapeStepRun {
     double k[TAPE_SCALARS];
     size_t size; /* of an element of the arithmetic */
     RowLoop *row;
-    const f32 *table; /* of a row that is looked up (tape_tables.h); null: its loop runs */
-    bool by_rows;     /* it runs row by row: not all operands are whole */
-    bool is_one;      /* of what is filled once: nobody reads more than its first element */
+    const f32 *table;       /* of a row that is looked up (tape_tables.h); null: its loop runs */
+    const TapeChain *chain; /* of rows that are one loop; null */
+    bool by_rows;           /* it runs row by row: not all operands are whole */
+    bool is_one;            /* of what is filled once: nobody reads more than its first element */
     const ReduceLoops *loops;
     /* of DRAW */
     PhiloxLaw law;

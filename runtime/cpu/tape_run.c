@@ -109,6 +109,25 @@ static void run_by_rows(const TapeRunner *r, const TapeStepRun *s, const Block *
     }
 }
 
+/* Rows of one loop, row by row where numbers are those of rows. */
+static void run_chain(const TapeRunner *r, const TapeChain *c, const Block *b, const void **at, f32 *to)
+{
+    const int64_t rows = c->by_rows ? b->rows : 1, n = b->n / rows;
+    const f32 *streams[CHAIN_STREAMS] = { NULL };
+    f32 numbers[CHAIN_NUMBERS] = { 0 };
+    for (int i = 0; i < CHAIN_STREAMS; i++)
+        streams[i] = c->streams[i] < 0 ? NULL : at[c->streams[i]];
+    for (int64_t k = 0; k < rows; k++, to += n) {
+        for (int i = 0; i < CHAIN_NUMBERS; i++)
+            if (c->numbers[i] >= 0)
+                numbers[i] = ((const f32 *)at[c->numbers[i]])[r->rows[c->numbers[i]] == ROWS_NUMBER ? k : 0];
+        c->loop((size_t)n, to, streams, numbers);
+        for (int i = 0; i < CHAIN_STREAMS; i++)
+            if (streams[i] && r->rows[c->streams[i]] == ROWS_WHOLE)
+                streams[i] += n;
+    }
+}
+
 static void hit_rows(const TapeRunner *r, const TapeStepRun *s, const Block *b, const i64 *index, void *to)
 {
     const int64_t length = r->tape->length;
@@ -205,6 +224,8 @@ void tape_step_run(const TapeRunner *r, const TapeStepRun *s, int worker, const 
         void *to = tape_register_place(r, worker, s->out, b);
         if (s->table)
             tape_look_up(s->table, b->n, at[s->in[0]], to);
+        else if (s->chain)
+            run_chain(r, s->chain, b, at, to);
         else if (s->by_rows)
             run_by_rows(r, s, b, at, to);
         else

@@ -21,6 +21,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .round_bf16 = FROM(round_bf16),
     .rows = FROM(rows),
     .rows_fixed = FROM(rows_fixed),
+    .chains = FROM(chains),
     .reduce = FROM(reduce),
     .packed = FROM(packed),
     .packed_bf16 = &LEVEL_NAME(packed_bf16),

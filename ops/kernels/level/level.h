@@ -25,6 +25,7 @@ struct Kernels {
     void (*round_bf16)(int64_t n, const f32 *from, f32 *to);
     RowLoop *const (*rows)[ARITHMETICS];
     RowLoop *const (*rows_fixed)[FIXED_OPERANDS]; /* of f32 */
+    ChainLoop *const *chains;
     const ReduceLoops (*reduce)[ARITHMETICS];
     const PackedLoops *packed;      /* of f32, of f64 */
     const PackedLoops *packed_bf16; /* of no rows where the level has none */
@@ -53,6 +54,7 @@ struct Kernels {
 #define LEVEL_PARTS(level)                                                                                             \
     extern RowLoop *const rows_##level[ROW_COUNT][ARITHMETICS];                                                        \
     extern RowLoop *const rows_fixed_##level[ROW_COUNT][FIXED_OPERANDS];                                               \
+    extern ChainLoop *const chains_##level[CHAIN_COUNT];                                                               \
     LEVEL_STORAGE(f32, level)                                                                                          \
     LEVEL_STORAGE(f64, level)                                                                                          \
     LEVEL_STORAGE(i64, level)                                                                                          \
