@@ -2,9 +2,13 @@
 
 #include "ops/card/reduction.h"
 
-/* Expressions as words: a row before its operands, leaves below 0. */
-enum { X = -1, Y = -2, Z = -3, A = -4, B = -5, C = -6, D = -7, LEAVES = 8, MOST_WORDS = 16 };
-
+#define X              LEAF_X
+#define Y              LEAF_Y
+#define Z              LEAF_Z
+#define A              LEAF_A
+#define B              LEAF_B
+#define C              LEAF_C
+#define D              LEAF_D
 #define ADD(x, y)      OP_add, x, y
 #define SUB(x, y)      OP_sub, x, y
 #define MUL(x, y)      OP_mul, x, y
@@ -14,7 +18,7 @@ enum { X = -1, Y = -2, Z = -3, A = -4, B = -5, C = -6, D = -7, LEAVES = 8, MOST_
 #define WHERE(x, y, z) OP_where, x, y, z
 
 #define CHAIN(id, ...) [CHAIN_##id] = { __VA_ARGS__ },
-static const int chains[CHAIN_COUNT][MOST_WORDS] = {
+const int tape_chain_words[CHAIN_COUNT][CHAIN_WORDS] = {
 #include "ops/kernels/chains.def"
 };
 #undef CHAIN
@@ -22,9 +26,9 @@ static const int chains[CHAIN_COUNT][MOST_WORDS] = {
 /* What is found of a chain on the way down from its last row. */
 typedef struct Match {
     const TapeRunner *r;
-    const int *word;       /* the next one */
-    int leaf[LEAVES];      /* by leaf: its register; TAPE_NONE: not met yet */
-    int steps[MOST_WORDS]; /* the rows but for the last one */
+    const int *word;        /* the next one */
+    int leaf[CHAIN_LEAVES]; /* by leaf: its register; TAPE_NONE: not met yet */
+    int steps[CHAIN_WORDS]; /* the rows but for the last one */
     int n_steps, root;
 } Match;
 
@@ -38,19 +42,42 @@ static int maker_of(const TapeRunner *r, int reg, int before)
     return -1;
 }
 
-static int readers_of(const TapeRunner *r, int reg)
+/* How often a step reads a register. */
+static int reads(const TapeStepRun *s, int reg)
 {
     int n = 0;
-    for (int i = 0; i < r->n_steps; i++) {
-        const TapeStepRun *s = &r->steps[i];
-        for (int k = 0; k < TAPE_OPERANDS && s->word != TAPE_LOAD && !s->chain; k++)
-            n += s->in[k] == reg;
-        for (int k = 0; k < CHAIN_STREAMS && s->chain; k++)
-            n += s->chain->streams[k] == reg;
-        for (int k = 0; k < CHAIN_NUMBERS && s->chain; k++)
-            n += s->chain->numbers[k] == reg;
-    }
+    for (int k = 0; k < TAPE_OPERANDS && s->word != TAPE_LOAD && !s->chain; k++)
+        n += s->in[k] == reg;
+    for (int k = 0; k < CHAIN_STREAMS && s->chain; k++)
+        n += s->chain->streams[k] == reg;
+    for (int k = 0; k < CHAIN_NUMBERS && s->chain; k++)
+        n += s->chain->numbers[k] == reg;
     return n;
+}
+
+/* Walks over a row that is walked in pieces, of which each runs some steps; elsewhere all steps run in the one there is. */
+static int walks_of(const TapeRunner *r)
+{
+    return r->channels && r->channels->n_phases ? r->channels->last_walk + 1 : 1;
+}
+
+static bool is_walked(const TapeRunner *r, int walk, int step)
+{
+    return !r->channels || !r->channels->n_phases || r->channels->walk[walk][step];
+}
+
+/* Whether, wherever the last row of a chain runs, what makes this register does so for one reader alone. */
+static bool has_one_reader(const Match *m, int reg)
+{
+    const TapeRunner *r = m->r;
+    for (int walk = 0; walk < walks_of(r); walk++) {
+        int n = 0;
+        for (int i = 0; i < r->n_steps && is_walked(r, walk, m->root); i++)
+            n += is_walked(r, walk, i) ? reads(&r->steps[i], reg) : 0;
+        if (n > 1)
+            return false;
+    }
+    return true;
 }
 
 static bool is_number(const TapeRunner *r, int reg)
@@ -68,7 +95,7 @@ static bool is_plain_row(const TapeRunner *r, const TapeStepRun *s)
 static bool take_leaf(Match *m, int leaf, int reg)
 {
     const TapeRegister *t = reg < 0 ? NULL : &m->r->tape->registers[reg];
-    const bool wants_number = leaf <= A;
+    const bool wants_number = leaf <= LEAF_A;
     if (!t || dtype_arithmetic(t->arithmetic) != ARITH_F32 || is_number(m->r, reg) != wants_number)
         return false;
     if (!wants_number && t->per_row)
@@ -86,7 +113,7 @@ static bool match(Match *m, int reg, int before, bool is_root)
         return take_leaf(m, word, reg);
     const int made = reg < 0 ? -1 : maker_of(m->r, reg, before);
     const TapeStepRun *s = made < 0 ? NULL : &m->r->steps[made];
-    if (!s || !is_plain_row(m->r, s) || s->op != (Op)word || (!is_root && readers_of(m->r, reg) != 1))
+    if (!s || !is_plain_row(m->r, s) || s->op != (Op)word || (!is_root && !has_one_reader(m, reg)))
         return false;
     if (!is_root)
         m->steps[m->n_steps++] = made;
@@ -113,38 +140,60 @@ static int written_at(const TapeRunner *r, int result)
     return -1;
 }
 
-/* Whether elements that a leaf holds are there until the last row: nothing else is made in their room, and no result is made
- * over the argument that they are, but by that row itself. */
+/* Whether no result is made over the argument that a leaf is before the last row, which makes one element after the other. */
 static bool lasts(const Match *m, int reg, const int *over)
 {
     const TapeRunner *r = m->r;
-    const TapeRegister *regs = r->tape->registers;
     const int made = maker_of(r, reg, m->root);
-    if (regs[reg].lasts)
-        return true;
-    for (int i = made + 1; i < m->root; i++) {
-        const TapeStepRun *s = &r->steps[i];
-        const bool makes = s->word != TAPE_STORE && s->word != TAPE_FOLD_COLUMN && s->word != TAPE_FOLD_ALL;
-        if (makes && !is_in(m, i) && regs[s->out].room == regs[reg].room)
-            return false;
-    }
     for (int i = 0; over && made >= 0 && r->steps[made].word == TAPE_LOAD && i < r->tape->n_out; i++)
         if (over[i] == r->steps[made].argument && written_at(r, i) < m->root)
             return false;
     return made >= 0;
 }
 
+/* Elements and numbers are read later than their tape has it: where another register would take their room, they get their own. */
+static void keep(TapeRunner *r, const Match *m, int reg)
+{
+    const TapeRegister *regs = r->tape->registers;
+    for (int i = maker_of(r, reg, m->root) + 1; i < m->root; i++) {
+        const TapeStepRun *s = &r->steps[i];
+        const bool makes = s->word != TAPE_STORE && s->word != TAPE_FOLD_COLUMN && s->word != TAPE_FOLD_ALL;
+        if (makes && !is_in(m, i) && regs[s->out].room == regs[reg].room)
+            r->is_apart[reg] = true;
+    }
+}
+
 static bool find(const TapeRunner *r, int root, int chain, const int *over, Match *m)
 {
-    *m = (Match){ .r = r, .word = chains[chain], .root = root };
-    for (int i = 0; i < LEAVES; i++)
+    *m = (Match){ .r = r, .word = tape_chain_words[chain], .root = root };
+    for (int i = 0; i < CHAIN_LEAVES; i++)
         m->leaf[i] = TAPE_NONE;
     if (!match(m, r->steps[root].out, root + 1, true))
         return false;
-    for (int i = 1; i < LEAVES; i++)
+    for (int i = 1; i < CHAIN_LEAVES; i++)
         if (m->leaf[i] >= 0 && !lasts(m, m->leaf[i], over))
             return false;
     return true;
+}
+
+static void drop_steps(TapeRunner *r, const Match *m)
+{
+    int n = 0;
+    for (int i = 0; i < r->n_steps; i++)
+        if (i == m->root || !is_in(m, i))
+            r->steps[n++] = r->steps[i];
+    r->n_steps = n;
+}
+
+/* Steps of walks are known by their numbers, and other walks may need them. */
+static void leave_walks(const TapeRunner *r, const Match *m)
+{
+    Channels *c = r->channels;
+    for (int walk = 0; walk < walks_of(r); walk++)
+        for (int i = 0; i < m->n_steps && c->walk[walk][m->root]; i++) {
+            c->n_walk[walk] -= c->walk[walk][m->steps[i]];
+            c->walk[walk][m->steps[i]] = false;
+        }
 }
 
 static void join(TapeRunner *r, const Match *m, int chain, Arena *arena)
@@ -153,29 +202,29 @@ static void join(TapeRunner *r, const Match *m, int chain, Arena *arena)
     TapeStepRun *root = &r->steps[m->root];
     c->loop = kernels_chain(r->kernels, chain);
     for (int i = 0; i < CHAIN_STREAMS; i++)
-        c->streams[i] = m->leaf[-X + i];
+        c->streams[i] = m->leaf[-LEAF_X + i];
     for (int i = 0; i < CHAIN_NUMBERS; i++) {
-        c->numbers[i] = m->leaf[-A + i];
+        c->numbers[i] = m->leaf[-LEAF_A + i];
         c->by_rows = c->by_rows || (c->numbers[i] >= 0 && r->rows[c->numbers[i]] == ROWS_NUMBER);
     }
     for (int i = 0; i < CHAIN_STREAMS; i++)
         c->by_rows = c->by_rows || (c->streams[i] >= 0 && r->rows[c->streams[i]] == ROWS_SAME);
     root->chain = c;
-    int n = 0;
-    for (int i = 0; i < r->n_steps; i++)
-        if (i == m->root || !is_in(m, i))
-            r->steps[n++] = r->steps[i];
-    r->n_steps = n;
+    for (int i = 1; i < CHAIN_LEAVES; i++)
+        if (m->leaf[i] >= 0)
+            keep(r, m, m->leaf[i]);
+    if (r->channels && r->channels->n_phases)
+        leave_walks(r, m);
+    else
+        drop_steps(r, m);
 }
 
 void tape_chains(TapeRunner *r, const int *over, Arena *arena)
 {
     Match m;
-    if (tape_has_channels(r->tape)) /* whose steps are known by their numbers */
-        return;
     for (int chain = 0; chain < CHAIN_COUNT; chain++)
         for (int i = r->n_steps - 1; i >= 0; i--)
-            if (is_plain_row(r, &r->steps[i]) && r->steps[i].op == (Op)chains[chain][0] &&
+            if (is_plain_row(r, &r->steps[i]) && r->steps[i].op == (Op)tape_chain_words[chain][0] &&
                 find(r, i, chain, over, &m)) {
                 join(r, &m, chain, arena);
                 i = r->n_steps;

@@ -331,8 +331,9 @@ static void open_rooms(TapeRunner *r, int workers, Arena *arena)
         r->room_bytes += bytes[i];
     }
     for (int i = 0; i < t->n_registers; i++) {
-        r->room_at[i] = r->is_looked_up[i] ? r->room_bytes : begin[t->registers[i].room];
-        r->room_bytes += r->is_looked_up[i] ? padded((size_t)r->block_elements * sizeof(f32)) : 0;
+        const bool apart = r->is_looked_up[i] || r->is_apart[i];
+        r->room_at[i] = apart ? r->room_bytes : begin[t->registers[i].room];
+        r->room_bytes += apart ? padded((size_t)r->block_elements * sizeof(f32)) : 0;
     }
     r->narrow_bytes = padded((size_t)r->block_elements * sizeof(f64));
     r->narrow_at = r->room_bytes;
@@ -415,6 +416,7 @@ TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernel
         open_step(r, &t->steps[i], &r->steps[i], ops, arena);
     narrow_registers(r, ops, arena);
     r->channels = tape_has_channels(t) ? channels_open(r, arena) : NULL;
+    r->is_apart = NEWS(arena, bool, t->n_registers + 1);
     tape_tables(r, ops, arena);
     tape_codes(r);
     tape_chains(r, over, arena);

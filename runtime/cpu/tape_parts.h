@@ -97,6 +97,7 @@ struct TapeRunner {
     int *home;                    /* of a register: the result that is its place; below 0: it has a room */
     Arithmetic *arithmetic;       /* of a register */
     bool *is_looked_up;           /* of a register: by tables, right behind the value that it is made of */
+    bool *is_apart;               /* of a register: it has a room of its own */
     size_t *room_at;              /* of a register */
     size_t scratch;               /* bytes */
     char *memory;                 /* so many; */

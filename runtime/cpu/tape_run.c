@@ -109,19 +109,21 @@ static void run_by_rows(const TapeRunner *r, const TapeStepRun *s, const Block *
     }
 }
 
-/* Rows of one loop, row by row where numbers are those of rows. */
+/* Rows of one loop, row by row where numbers are those of rows, which are set aside: the result may take their room. */
 static void run_chain(const TapeRunner *r, const TapeChain *c, const Block *b, const void **at, f32 *to)
 {
     const int64_t rows = c->by_rows ? b->rows : 1, n = b->n / rows;
     const f32 *streams[CHAIN_STREAMS] = { NULL };
-    f32 numbers[CHAIN_NUMBERS] = { 0 };
+    f32 numbers[REDUCE_ROWS][CHAIN_NUMBERS];
     for (int i = 0; i < CHAIN_STREAMS; i++)
         streams[i] = c->streams[i] < 0 ? NULL : at[c->streams[i]];
+    for (int i = 0; i < CHAIN_NUMBERS; i++)
+        for (int64_t k = 0; k < rows; k++) {
+            const bool of_row = c->numbers[i] >= 0 && r->rows[c->numbers[i]] == ROWS_NUMBER;
+            numbers[k][i] = c->numbers[i] < 0 ? 0 : ((const f32 *)at[c->numbers[i]])[of_row ? k : 0];
+        }
     for (int64_t k = 0; k < rows; k++, to += n) {
-        for (int i = 0; i < CHAIN_NUMBERS; i++)
-            if (c->numbers[i] >= 0)
-                numbers[i] = ((const f32 *)at[c->numbers[i]])[r->rows[c->numbers[i]] == ROWS_NUMBER ? k : 0];
-        c->loop((size_t)n, to, streams, numbers);
+        c->loop((size_t)n, to, streams, numbers[k]);
         for (int i = 0; i < CHAIN_STREAMS; i++)
             if (streams[i] && r->rows[c->streams[i]] == ROWS_WHOLE)
                 streams[i] += n;

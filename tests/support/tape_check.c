@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "codegen/tape.h"
 #include "ops/region/region.h"
-#include "runtime/cpu/tape_run.h"
+#include "runtime/cpu/tape_parts.h"
 #include "support/random_graph.h"
 
 static void watch(void *user, const Node *n, const Tensor *value)
@@ -105,6 +105,8 @@ static void run_once(const TapeRun *run, Arena *arena, const int *over, int turn
     Parallel *pool = run->threads > 1 ? parallel_open(run->threads, NULL) : NULL;
     TapeRunner *r = tape_runner(run->tape, run->w->c->ir.ops, run->level, run->threads, over, arena);
     const size_t worker = tape_worker_scratch(r);
+    for (int i = 0; i < r->n_steps; i++)
+        run->w->chains += r->steps[i].chain != NULL;
     tape_place(r, arena_aligned(arena, tape_scratch(r)), arena_aligned(arena, worker * (size_t)run->threads), worker);
     tape_seed(r, tape_draws[0], tape_draws[1]);
     for (int turn = 0; turn < turns; turn++) {

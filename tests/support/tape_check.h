@@ -10,6 +10,7 @@ typedef struct TapeCheck {
     int64_t tapes, folded, over; /* tapes, results of folds, runs with results over arguments */
     int64_t channels, pieces;    /* tapes whose rows are channels, and those that walk them in pieces */
     int64_t contracts;           /* tapes behind products, run in blocks too */
+    int64_t chains;              /* rows that were joined to one loop, in all runs */
     bool wrong;                  /* a result differs; it was printed */
 } TapeCheck;
 

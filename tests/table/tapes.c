@@ -1,9 +1,11 @@
 /* Fused graphs: random ones have the values of what they were made from, and every tape the bits of the evaluator, at each
  * level and with any number of threads. */
 #include "ops/card/reduction.h"
+#include "ops/card/row.h"
 #include "passes/engine/trial.h"
 #include "support/random_graph.h"
 #include "support/samples.h"
+#include "runtime/cpu/tape_chains.h"
 #include "support/tape_check.h"
 #include "testing.h"
 
@@ -314,6 +316,102 @@ static Status open_composites(void *thing)
     return OK;
 }
 
+/* ---- chains ---- */
+
+/* What a chain reads: numbers that are constants, given, of rows, or of channels; elements of their own, or of one row for all. */
+typedef enum ChainCase { OF_CONSTANTS, OF_SCALARS, OF_ROWS, OF_CHANNELS, OF_LONG_CHANNELS, CHAIN_CASES } ChainCase;
+
+typedef struct ChainGraph {
+    Context *c;
+    Build b;
+    ChainCase how;
+    const Type *space;
+    const int *word;
+    Node *leaf[CHAIN_LEAVES];
+} ChainGraph;
+
+static const Type *number_type(const ChainGraph *g)
+{
+    int64_t dims[3];
+    for (int i = 0; i < g->space->rank; i++)
+        dims[i] = i == (g->how == OF_ROWS ? 0 : 1) ? g->space->dims[i] : 1;
+    return type_tensor(&g->c->ir.types, F32, g->how == OF_SCALARS ? 0 : g->space->rank, dims);
+}
+
+static Node *chain_leaf(ChainGraph *g, int leaf)
+{
+    Node **n = &g->leaf[-leaf];
+    const bool along =
+        g->how == OF_ROWS && leaf == LEAF_Z && g->word[-2] != OP_sqrt; /* a root of one row is made apart */
+    if (*n)
+        return *n;
+    if (leaf > LEAF_A)
+        *n = graph_input(g->b.graph, NULL,
+                         along ? type_tensor(&g->c->ir.types, F32, 1, g->space->dims + g->space->rank - 1) : g->space);
+    else if (g->how == OF_CONSTANTS)
+        *n = build_scalar(&g->b, F32, 0.125 * -leaf);
+    else
+        *n = graph_input(g->b.graph, NULL, number_type(g));
+    return *n;
+}
+
+static Node *chain_node(ChainGraph *g)
+{
+    const int word = *g->word++;
+    Node *in[TAPE_OPERANDS];
+    if (word < 0)
+        return chain_leaf(g, word);
+    const int n = g->c->ir.ops->defs[word]->row->n;
+    for (int i = 0; i < n; i++)
+        in[i] = chain_node(g);
+    return build_node(&g->b, (Op)word, NULL, n, in);
+}
+
+/* The chain alone; by rows and channels its result is summed, too, which makes them so. */
+static Graph *chain_graph(Context *c, int chain, ChainCase how)
+{
+    static const int64_t dims[CHAIN_CASES][3] = { { 3, 700 }, { 5, 411 }, { 9, 130 }, { 4, 9, 40 }, { 2, 8, 3136 } };
+    const int rank = how < OF_CHANNELS ? 2 : 3;
+    Graph *f = graph_new(&c->ir, &c->arena, "f");
+    ChainGraph g = { .c = c,
+                     .b = build_at_end(f),
+                     .how = how,
+                     .space = type_tensor(&c->ir.types, F32, rank, dims[how]),
+                     .word = tape_chain_words[chain] };
+    Node *y = chain_node(&g);
+    const int64_t row[] = { 1 }, channel[] = { 0, 2 };
+    Node *sum = how < OF_ROWS
+                    ? y
+                    : build_reduce(&g.b, OP_reduce_sum, y, how == OF_ROWS ? 1 : 2, how == OF_ROWS ? row : channel);
+    graph_return(f, 2, (Node *[]){ y, sum }, NULL);
+    return f;
+}
+
+static Status check_chains(void *context)
+{
+    TapeCheck w = { .c = context };
+    for (int chain = 0; chain < CHAIN_COUNT; chain++)
+        for (ChainCase how = 0; how < CHAIN_CASES; how++) {
+            Graph *g = chain_graph(w.c, chain, how);
+            const int64_t before = w.chains;
+            TRY(pass_run(pass_find("grow-fusion"), g, NULL));
+            TRY(pass_run(pass_find("drop-dead"), g, NULL));
+            assert_true(tape_check(&w, g, seed_of("chains", (uint64_t)(chain * CHAIN_CASES + how))));
+            if (w.chains == before)
+                print_error("chain %d is not found, case %d\n", chain, (int)how);
+            assert_true(w.chains > before);
+        }
+    printf("%d tapes, %d in pieces, %d chains\n", (int)w.tapes, (int)w.pieces, (int)w.chains);
+    assert_false(w.wrong);
+    return OK;
+}
+
+static void chains(void **state)
+{
+    (void)state;
+    with_context(check_chains);
+}
+
 static void composites(void **state)
 {
     Opened o = { .graphs = 0 };
@@ -362,9 +460,9 @@ static void bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_graphs), cmocka_unit_test(channels), cmocka_unit_test(rows_by_themselves),
-        cmocka_unit_test(tables),        cmocka_unit_test(codes),    cmocka_unit_test(bits),
-        cmocka_unit_test(composites)
+        cmocka_unit_test(random_graphs), cmocka_unit_test(channels),  cmocka_unit_test(rows_by_themselves),
+        cmocka_unit_test(tables),        cmocka_unit_test(codes),     cmocka_unit_test(bits),
+        cmocka_unit_test(chains),        cmocka_unit_test(composites)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
