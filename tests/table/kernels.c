@@ -3,6 +3,7 @@
 
 #include "ops/card/row.h"
 #include "ops/kernels/panel.h"
+#include "ops/reduce.h"
 #include "testing.h"
 
 enum { MOST = 40000 };
@@ -472,12 +473,63 @@ static void numbers_become_codes(void **state)
         }
 }
 
+/* The largest and the smallest of rows: signs of zeros, NaNs, any length. */
+static void extremes_agree(void **state)
+{
+    enum { LONGEST = 2100, ROWS = 3 };
+    static const f32 odd[] = { 0, -0.0f, NAN, INFINITY, -INFINITY, 1e-40f, -1e-40f };
+    static f32 x[ROWS * LONGEST];
+    Rng rng = { 41 };
+    (void)state;
+    for (size_t l = 0; kernels_levels[l]; l++)
+        for (int turn = 0; kernels_named(kernels_levels[l]) && turn < 1500; turn++) {
+            const size_t n = 1 + (size_t)rng_below(&rng, turn % 3 ? 150 : LONGEST);
+            const bool least = turn % 2;
+            const i64 rare = 1 + rng_below(&rng, 400), kinds = 1 + rng_below(&rng, 5);
+            const f32 sign = (f32)rng_below(&rng, 3) - 1; /* all below 0, all above, or zeros alone */
+            f32 got[ROWS];
+            for (size_t i = 0; i < ROWS * n; i++)
+                x[i] = rng_below(&rng, rare) ? sign * (f32)rng_unit(&rng) : odd[rng_below(&rng, kinds)];
+            const ReduceKind kind = least ? REDUCE_MIN : REDUCE_MAX;
+            kernels_reduce(kernels_named(kernels_levels[l]), kind, ARITH_F32)->rows(ROWS, n, x, got);
+            for (size_t r = 0; r < ROWS; r++) {
+                const f32 want = least ? min_row_f32(x + r * n, n) : max_row_f32(x + r * n, n);
+                assert_int_equal(bits_of(got[r]), bits_of(want));
+            }
+        }
+}
+
+/* Bits as numbers, from any place on, and nothing behind the last. */
+static void bits_become_numbers(void **state)
+{
+    enum { MANY = 400 };
+    Context c;
+    f32 got[MANY + 1];
+    Rng rng = { 43 };
+    (void)state;
+    context_open(&c);
+    Tensor *t = tensor_new(&c.arena, type_vector(&c.ir.types, BIT, MANY));
+    for (size_t i = 0; i < MANY / 8; i++)
+        ((uint8_t *)t->data)[i] = (uint8_t)rng_u64(&rng);
+    for (size_t l = 0; kernels_levels[l]; l++)
+        for (int turn = 0; kernels_named(kernels_levels[l]) && turn < 300; turn++) {
+            const int64_t first = rng_below(&rng, MANY), n = rng_below(&rng, MANY - first + 1);
+            got[n] = -1;
+            kernels_load_f32(kernels_named(kernels_levels[l]), got, t, first, n);
+            for (int64_t i = 0; i < n; i++)
+                assert_true(got[i] == (((uint8_t *)t->data)[(first + i) / 8] >> (first + i) % 8 & 1));
+            assert_true(got[n] == -1);
+        }
+    context_close(&c);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree),      cmocka_unit_test(panels_agree),
-                                        cmocka_unit_test(rows_are_there),      cmocka_unit_test(draws_agree),
-                                        cmocka_unit_test(fixed_rows_agree),    cmocka_unit_test(taps_agree),
-                                        cmocka_unit_test(largest_agree),       cmocka_unit_test(codes_agree),
-                                        cmocka_unit_test(numbers_become_codes) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(products_agree),       cmocka_unit_test(panels_agree),
+                                        cmocka_unit_test(rows_are_there),       cmocka_unit_test(draws_agree),
+                                        cmocka_unit_test(fixed_rows_agree),     cmocka_unit_test(taps_agree),
+                                        cmocka_unit_test(largest_agree),        cmocka_unit_test(codes_agree),
+                                        cmocka_unit_test(numbers_become_codes), cmocka_unit_test(extremes_agree),
+                                        cmocka_unit_test(bits_become_numbers) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,6 +84,30 @@ READER(double)
     } while (0);                                                                                                       \
     break
 
+/* Bits of whole bytes as 0 and 1, sixteen at a time; false: not here. */
+#ifdef __AVX512BW__
+static bool load_bits(f32 *to, const Tensor *from, int64_t first, int64_t n)
+{
+    enum { LANES = 16 };
+    const __m512 one = _mm512_set1_ps(1);
+    int64_t i = 0;
+    if (from->type->dtype != BIT || first % 8)
+        return false;
+    const uint8_t *bytes = (const uint8_t *)from->data + first / 8;
+    for (; i + LANES <= n; i += LANES)
+        _mm512_storeu_ps(to + i, _mm512_maskz_mov_ps((__mmask16)read_uint16_t(bytes, i / LANES), one));
+    for (; i < n; i++)
+        to[i] = (f32)bit(from->data, first + i);
+    return true;
+}
+#else
+#define load_bits(...) false
+#endif
+#define LOADS_BITS_f32(...) load_bits(__VA_ARGS__)
+#define LOADS_BITS_f64(...) false
+#define LOADS_BITS_i64(...) false
+#define LOADS_BITS_u64(...) false
+
 /* FLOATS says how a float reaches T; integers convert by the C rules, which round to nearest even. */
 #define LOADER(T, CONVERT)                                                                                             \
     void LEVEL_NAME(load_##T)(T * to, const Tensor *from, int64_t first, int64_t n)                                    \
@@ -93,6 +117,8 @@ READER(double)
         case BOOL:                                                                                                     \
             EACH((T)(read_uint8_t(p, i) != 0));                                                                        \
         case BIT:                                                                                                      \
+            if (LOADS_BITS_##T(to, from, first, n))                                                                    \
+                break;                                                                                                 \
             EACH_BIT(T);                                                                                               \
         case I2:                                                                                                       \
             EACH((T)sign2(crumb(p, i)));                                                                               \
