@@ -13,18 +13,31 @@
 #define READ_2 READ_1 const T y = py[i];
 #define READ_3 READ_2 const T z = pz[i];
 
+/* Rows of two formulas, between which their first attribute chooses: a loop for each, or both would be computed. */
+#define CHOOSES_gelu               ~, 1
+#define CHOOSES_mod                ~, 1
+#define CHOOSES_bit_shift          ~, 1
+#define SECOND(first, second, ...) second
+#define CHOOSES_OF(...)            SECOND(__VA_ARGS__, 0, 0)
+#define CHOOSES(id)                CHOOSES_OF(CHOOSES_##id)
+
 #define LOOP(T0, id, n, value)                                                                                         \
-    static void id##_loop_##T0(size_t count, void *out, const void *vx, const void *vy, const void *vz,                \
-                               const double *k)                                                                        \
+    static inline __attribute__((always_inline)) void id##_each_##T0(size_t count, T0 *o, const T0 *px, const T0 *py,  \
+                                                                     const T0 *pz, const T0 a, const T0 b)             \
     {                                                                                                                  \
         typedef T0 T;                                                                                                  \
-        T *const o = out;                                                                                              \
-        const T *const px = vx, *const py = vy, *const pz = vz, a = (T)k[0], b = (T)k[1];                              \
         LEVEL_VECTOR                                                                                                   \
         for (size_t i = 0; i < count; i++) {                                                                           \
             READ_##n o[i] = (T)(value);                                                                                \
         }                                                                                                              \
         (void)py, (void)pz, (void)a, (void)b;                                                                          \
+    }                                                                                                                  \
+    static void id##_loop_##T0(size_t count, void *out, const void *x, const void *y, const void *z, const double *k)  \
+    {                                                                                                                  \
+        if (CHOOSES(id) && k[0] == 0)                                                                                  \
+            id##_each_##T0(count, out, x, y, z, 0, (T0)k[1]);                                                          \
+        else                                                                                                           \
+            id##_each_##T0(count, out, x, y, z, CHOOSES(id) ? 1 : (T0)k[0], (T0)k[1]);                                 \
     }
 #define ROW(id, least, n, kinds, value, ...)  EACH_##kinds(LOOP, id, n, value)
 #define PICK(id, least, n, kinds, value, ...) EACH_##kinds(LOOP, id, n, value)
