@@ -19,8 +19,9 @@
  *     }
  *
  * Made again are rows, softmax and norms, quantizers, what moves codes, and products of codes that add up few numbers
- * for each byte that is not kept, as those of attention do: no large product of weights.  The same calls of the same
- * values have the same bits. */
+ * for each byte that is not kept, as those of attention do: no large product of weights, and no codes or bits behind an
+ * exponential.  The same calls of the same values have the same bits. */
+#include "ops/card/row.h"
 #include "ops/control/reverse_call.h"
 #include "ops/quant/words.h"
 #include "ops/region/region.h"
@@ -31,6 +32,7 @@ enum {
     SMALLER = 16,       /* what has at most 1 / SMALLER of its bytes is kept for its sake */
     MOST_CALLS = 16,    /* that make a value again */
     MOST_TERMS = 16,    /* of a sum, for each byte that is not kept */
+    LEAST_ELEMENT = 2,  /* bytes of an element for which an exponential is worth computing again */
 };
 
 /* Of a node of the forward side. */
@@ -120,6 +122,8 @@ static bool is_cheap(const Node *n, size_t element)
         return false;
     if (terms_of(n))
         return terms_of(n) <= (int64_t)(MOST_TERMS * element);
+    if (def->row && row_is_costly(def->row) && element < LEAST_ELEMENT)
+        return false;
     return region_maps(n) || is_quantizer(n) || moves_codes(n) || def->access.kind == ACCESS_COMPOSITE;
 }
 
