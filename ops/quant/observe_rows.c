@@ -1,5 +1,6 @@
 /* observe as reductions and rows, which run in the pass that makes or reads the numbers: of kinds minmax and ema, whose
  * state is four numbers. */
+#include "ops/card/attrs.h"
 #include "ops/card/make.h"
 #include "ops/quant/observe.h"
 
@@ -39,11 +40,27 @@ static Node *moved(Build *b, const ObserveAttr *at, Node *state, Node *batch, No
     return CALL(b, where, is_lo, lower, CALL(b, where, CALL(b, less, state, batch), batch, state));
 }
 
+/* Whether it is made of a number for each of its rows, as probabilities are, opened or not yet: then rows are there in the pass
+ * that makes it. */
+static bool is_made_by_rows(const Node *x)
+{
+    const int last = x->type->rank - 1;
+    if (x->op == OP_softmax)
+        return (((const AxisAttr *)x->attr)->axis + x->type->rank) % x->type->rank == last;
+    for (int i = 0; i < x->n_in; i++) {
+        const Type *t = in(x, i) ? in(x, i)->type : NULL;
+        if (t && t->kind == TYPE_TENSOR && t->rank == last + 1 && t->dims[last] == 1 && t->dims[0] == x->type->dims[0])
+            return true;
+    }
+    return false;
+}
+
 Node *observe_extreme(Build *b, Op op, Node *x)
 {
     enum { LEAST_ROW = 16 };
     const int64_t last = x->type->rank - 1;
-    if ((x->type->rank == 2 || x->type->rank == 3) && x->type->dims[last] >= LEAST_ROW)
+    if ((x->type->rank == 2 || x->type->rank == 3 || (x->type->rank > 3 && is_made_by_rows(x))) &&
+        x->type->dims[last] >= LEAST_ROW)
         x = build_reduce(b, op, x, 1, &last);
     return make_reduce_all(b, op, x);
 }

@@ -20,12 +20,20 @@ QuantRows quant_rows(Build *b, const Type *x, const Type *scale, int64_t axis, i
     };
 }
 
+/* Whether the whole axis shares a scale: one for all that differs in no other axis. */
+static bool is_one_block(const QuantRows *k)
+{
+    return k->layout.block && !k->layout.per_axis && k->layout.blocks == 1;
+}
+
 Node *quant_spread(const QuantRows *k, Node *p, DType to)
 {
     int64_t dims[MAX_RANK];
     Node *wide = as(k->b, p, to);
     if (!k->layout.block)
         return p->type->rank ? make_reshape(k->b, wide, 0, NULL) : wide;
+    if (is_one_block(k))
+        return wide;
     for (int i = 0; i < k->x->rank; i++)
         dims[i] = i == k->axis ? k->layout.extent : 1;
     if (k->layout.per_axis)
@@ -97,7 +105,8 @@ static Node *integer_codes(const QuantRows *k, const QuantizeAttr *at, Node *r, 
 /* Whether tapes have rows for codes of a type and scales laid out so. */
 static bool has_rows(DType code, const QuantRows *k)
 {
-    return !dtype_is_float(code) && dtype_bits(code) >= 8 && (!k->layout.block || k->layout.per_axis);
+    return !dtype_is_float(code) && dtype_bits(code) >= 8 &&
+           (!k->layout.block || k->layout.per_axis || is_one_block(k));
 }
 
 Node *open_quantize_linear(Build *b, const Site *s)
