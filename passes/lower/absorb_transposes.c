@@ -14,17 +14,20 @@
  *
  * Heads of attention that were brought to the front of their steps stay where they are: a call reads [batch, steps, heads *
  * size] as well.  What stands between two transposes and computes element by element, or is a reshape in front of what is
- * turned, changes places with the first of them, so that they meet.  Every element is computed by the same operations in
- * the same order: x y and y x are one product. */
+ * turned, changes places with the first of them, so that they meet; so does what makes codes of a turned weight, and looks
+ * for its largest numbers, if all that is made of it can (turned.h).  Every element is computed by the same operations in the
+ * same order: x y and y x are one product. */
 #include "ops/attend/attention.h"
 #include "ops/card/attrs.h"
 #include "ops/card/make.h"
 #include "ops/contract/contract.h"
 #include "ops/move/transposed.h"
+#include "ops/quant/words.h"
 #include "ops/region/region.h"
 #include "passes/engine/pass.h"
+#include "passes/lower/turned.h"
 
-enum { HEADS_RANK = 4, STEPS_RANK = 3, MOST_OPERANDS = 8, MOST_READERS = 16 };
+enum { HEADS_RANK = 4, STEPS_RANK = 3, MOST_OPERANDS = 8 };
 
 /* ---- transposes ---- */
 
@@ -95,7 +98,7 @@ static bool join(Node *n, Absorb *a)
 static int only_operand(const Node *n)
 {
     int at = -1;
-    if (!region_maps(n) || !is_sized(n))
+    if (!turned_maps(n))
         return -1;
     for (int i = 0; i < n->n_in; i++) {
         if (!in(n, i) || (is_sized(in(n, i)) && type_elements(in(n, i)->type) == 1 && in(n, i)->type->rank <= 1))
@@ -119,36 +122,31 @@ static bool leads_on(const Node *n)
     return n->uses != NULL;
 }
 
-/* Whether all who read a transpose compute element by element for products alone, which read turned matrices as they lie:
- * then it is gone in the end, whoever else reads it.  Casts of codes are such, one for each side. */
-static bool is_for_products(const Node *turn)
+/* f(turned x) is f(x), turned. */
+static bool sink_below(Node *n, Absorb *a)
 {
-    int readers = 0;
-    for (const Use *u = turn->uses; u; u = u->next) {
-        if (++readers > MOST_READERS || node_is_return(u->user) || only_operand(u->user) < 0)
-            return false;
-        for (const Use *k = u->user->uses; k; k = k->next)
-            if (++readers > MOST_READERS || k->user->op != OP_matmul)
-                return false;
-    }
-    return swaps_last(turn);
+    Node *turn = turned_below(n);
+    if (!turn || n->n_in > MOST_OPERANDS)
+        return false;
+    if (!turned_is_absorbed(turn) && !(is_read_once(turn) && only_operand(n) >= 0 && leads_on(n)))
+        return false;
+    Build b = build_before(n);
+    return replace(a, n, turned_sink(&b, n, turn), &b);
 }
 
-/* f(turned x) is f(x), turned. */
-static bool sink_below_row(Node *n, Absorb *a)
+/* A line that a reshape turns is turned later, so that it meets who turns it back. */
+static bool sink_below_line(Node *n, Absorb *a)
 {
     const int at = only_operand(n);
-    Node *turn = at < 0 || n->n_in > MOST_OPERANDS ? NULL : in(n, at), *ins[MOST_OPERANDS];
-    int64_t order[MAX_RANK];
-    if (!is_transpose(turn) || !(is_read_once(turn) || is_for_products(turn)) || !leads_on(n))
+    Node *line = at < 0 || n->n_in > MOST_OPERANDS ? NULL : in(n, at), *ins[MOST_OPERANDS];
+    if (!line || line->op != OP_reshape || !turned_is_line(line) || !is_sized(in(line, 0)) ||
+        in(line, 0)->type->rank != line->type->rank)
         return false;
     for (int i = 0; i < n->n_in; i++)
-        ins[i] = i == at ? in(turn, 0) : in(n, i);
-    for (int i = 0; i < n->type->rank; i++)
-        order[i] = transpose_source(turn, i);
+        ins[i] = i == at ? in(line, 0) : in(n, i);
     Build b = build_before(n);
-    Node *row = build_node(&b, n->op, n->attr, n->n_in, ins);
-    return replace(a, n, row ? make_transpose(&b, row, n->type->rank, order) : NULL, &b);
+    Node *call = build_node(&b, n->op, n->attr, n->n_in, ins);
+    return replace(a, n, call ? make_reshape(&b, call, n->type->rank, n->type->dims) : NULL, &b);
 }
 
 /* A reshape that leaves the last two dimensions, which were turned. */
@@ -198,18 +196,38 @@ static bool read_turned(Node *n, Absorb *a)
     return replace(a, n, CALL_ATTR(&b, matmul, at, ins[0], ins[1]), &b);
 }
 
-/* Whether a node is a reshape that leaves the last two dimensions. */
-static bool keeps_matrices(const Node *n)
+/* The same of codes. */
+static bool read_codes_turned(Node *n, Absorb *a)
 {
-    const Type *from = n->op == OP_reshape ? in(n, 0)->type : NULL, *to = n->type;
-    return from && is_sized(n) && is_sized(in(n, 0)) && from->rank >= 2 && to->rank >= 2 &&
-           from->dims[from->rank - 1] == to->dims[to->rank - 1] && from->dims[from->rank - 2] == to->dims[to->rank - 2];
+    const bool rescales = n->op == OP_qmatmul;
+    const int operands[2] = { 0, rescales ? QMATMUL_B : 1 };
+    QmatmulAttr at = { 0 };
+    MatmulIntegerAttr sums = { 0 };
+    Node *ins[QMATMUL_BIAS + 1];
+    bool changed = false;
+    if (rescales)
+        at = *(const QmatmulAttr *)n->attr;
+    else
+        sums = *(const MatmulIntegerAttr *)n->attr;
+    bool *const turned[2] = { rescales ? &at.transpose_a : &sums.ta, rescales ? &at.transpose_b : &sums.tb };
+    for (int i = 0; i < n->n_in; i++)
+        ins[i] = in(n, i);
+    for (int i = 0; i < 2; i++)
+        if (swaps_last(ins[operands[i]]) && turned_is_read(n, operands[i])) {
+            ins[operands[i]] = in(ins[operands[i]], 0);
+            *turned[i] = !*turned[i];
+            changed = true;
+        }
+    if (!changed)
+        return false;
+    Build b = build_before(n);
+    return replace(a, n, build_node(&b, n->op, rescales ? (const void *)&at : &sums, n->n_in, ins), &b);
 }
 
 /* (a b)' is b' a', also behind a reshape of what belongs to no matrix. */
 static bool write_turned(Node *n, Absorb *a)
 {
-    const bool reshaped = swaps_last(n) && keeps_matrices(in(n, 0)) && is_read_once(in(n, 0));
+    const bool reshaped = swaps_last(n) && turned_keeps_matrices(in(n, 0)) && is_read_once(in(n, 0));
     Node *product = reshaped ? in(in(n, 0), 0) : in(n, 0);
     if (!swaps_last(n) || product->op != OP_matmul || !is_read_once(product) || in(product, 0)->type->rank < 2 ||
         in(product, 1)->type->rank < 2)
@@ -221,6 +239,13 @@ static bool write_turned(Node *n, Absorb *a)
     b.src = product->src;
     Node *turned = CALL_ATTR(&b, matmul, at, in(product, 1), in(product, 0));
     return replace(a, n, turned && reshaped ? make_reshape(&b, turned, n->type->rank, n->type->dims) : turned, &b);
+}
+
+static bool write_codes_turned(Node *n, Absorb *a)
+{
+    Build b = build_before(n);
+    Node *by = turned_product(&b, n);
+    return by && replace(a, n, by, &b);
 }
 
 /* ---- attention ---- */
@@ -306,7 +331,7 @@ static bool read_steps(Node *n, int operands, Absorb *a)
 
 static bool absorb_transpose(Node *n, Absorb *a)
 {
-    return join(n, a) || write_turned(n, a);
+    return join(n, a) || write_turned(n, a) || write_codes_turned(n, a);
 }
 
 static bool absorb_in_attention(Node *n, Absorb *a)
@@ -323,6 +348,8 @@ static const Meeting meetings[] = {
     { OP_transpose, absorb_transpose },
     { OP_reshape, absorb_in_reshape },
     { OP_matmul, read_turned },
+    { OP_qmatmul, read_codes_turned },
+    { OP_matmul_integer, read_codes_turned },
     { OP_attention, absorb_in_attention },
     { OP_attention_grad, absorb_in_attention_grad },
 };
@@ -338,7 +365,7 @@ static const Meeting *meeting_of(const Node *n)
 static bool change(Node *n, Absorb *a)
 {
     const Meeting *met = meeting_of(n);
-    return met ? met->absorb(n, a) : sink_below_row(n, a);
+    return met ? met->absorb(n, a) : sink_below(n, a) || sink_below_line(n, a);
 }
 
 /* The nodes of the list: what is built while they are visited is not among them, what is taken out has no readers. */
