@@ -194,6 +194,13 @@ static void try_merge(Growth *w, const Node *first, const Node *second)
     later->into = earlier;
 }
 
+/* Whether two calls are of one group, if need be from now on. */
+static bool are_one(Growth *w, const Node *a, const Node *b)
+{
+    try_merge(w, a, b);
+    return fusion_group_of(w->gs, a) == fusion_group_of(w->gs, b);
+}
+
 /* A pick is of the region of what keeps its indices inside, or of none. */
 static void keep_pick(Growth *w, const Node *n)
 {
@@ -230,20 +237,22 @@ static void merge_with_operands(Growth *w, const Node *n)
             try_merge(w, in(n, i), n);
 }
 
-/* A value is read once where all who read it are one. */
+/* A value is read once where all who read it are one; else as often as there are some who cannot be. */
 static void merge_readers(Growth *w, const Node *value)
 {
-    const Node *first = NULL;
-    int n = 0;
+    enum { MOST_APART = 4 };
+    const Node *apart[MOST_APART];
+    int n = 0, n_apart = 0;
     if (value->op == OP_const || value->type->kind != TYPE_TENSOR || type_elements(value->type) <= 1)
         return;
     for (const Use *u = value->uses; u && n < MOST_READERS; u = u->next, n++) {
         if (u->user->graph != value->graph || node_is_return(u->user) || !fusion_group_of(w->gs, u->user)->fusible)
             continue;
-        if (first)
-            try_merge(w, first, u->user);
-        else
-            first = u->user;
+        int with = 0;
+        while (with < n_apart && !are_one(w, apart[with], u->user))
+            with++;
+        if (with == n_apart && n_apart < MOST_APART)
+            apart[n_apart++] = u->user;
     }
 }
 
