@@ -113,8 +113,8 @@ f32 rescaled_factor(const Rescaled *r, int64_t ma, int64_t mb, int64_t row, int6
     return r->factors ? r->factors[b] : requantize_scale(r->sa[lane_at(r->ta, ma, row, r->s->m)], r->sb[b], r->sy);
 }
 
-/* The factors and biases of n columns beside each other, where rows share their scale; false: they do not.  `one`: the first
- * of each belongs to all of them. */
+/* The factors and biases of n columns beside each other, where rows share their scale.  `one`: the first of each belongs to all
+ * of them. */
 typedef struct ColumnScales {
     bool one;
     const f32 *factors;
@@ -126,19 +126,20 @@ typedef struct OwnScales {
     i32 biases[SUMS_BLOCK];
 } OwnScales;
 
+/* False: rows have scales of their own, or there is no room and one of the two would have to be repeated. */
 static bool column_scales(const Rescaled *r, int64_t column, int64_t n, OwnScales *room, ColumnScales *c)
 {
     static const i32 none[SUMS_BLOCK];
     const bool one = tensor_elements(r->tb) == 1, each = r->bias && r->biases != 1;
-    if (!r->factors || !(one || r->tb->type->rank == 1))
+    const bool repeats_factor = one && each, repeats_bias = !one && r->bias && !each;
+    if (!r->factors || !(one || r->tb->type->rank == 1) || (!room && (repeats_factor || repeats_bias)))
         return false;
     c->one = one && !each;
-    c->factors = one ? room->factors : r->factors + column;
-    c->biases = each ? r->bias + column : r->bias ? room->biases : none;
-    const int64_t own = c->one ? 1 : n;
-    for (int64_t i = 0; one && i < own; i++)
+    c->factors = repeats_factor ? room->factors : r->factors + (one ? 0 : column);
+    c->biases = repeats_bias ? room->biases : !r->bias ? none : r->bias + (each ? column : 0);
+    for (int64_t i = 0; repeats_factor && i < n; i++)
         room->factors[i] = r->factors[0];
-    for (int64_t i = 0; r->bias && !each && i < own; i++)
+    for (int64_t i = 0; repeats_bias && i < n; i++)
         room->biases[i] = r->bias[0];
     return true;
 }
@@ -176,28 +177,23 @@ static void add_addend(const Rescaled *r, int64_t column, int64_t n, f32 *v)
  * to walk over for every row.  False: nothing was done. */
 static bool take_plain(const Rescaled *r, int64_t first, int64_t n, const i32 *sums)
 {
-    static const i32 none[SUMS_BLOCK];
-    const CodeLoops *l = kernels_codes(r->kernels);
-    const bool one = tensor_elements(r->tb) == 1, each = r->bias && r->biases != 1;
     const int64_t column = first % r->s->n;
+    ColumnScales scales;
     f32 *quotients = NULL;
-    if (!r->factors || (one ? each : r->tb->type->rank != 1 || (r->bias && !each)) ||
-        (!r->numbers && !codes_bytes_beside(&r->out, first, &quotients)))
+    if (!r->numbers && !codes_bytes_beside(&r->out, first, &quotients))
         return false;
     for (int64_t at = 0, k; at < n; at += k) {
         k = n - at < SUMS_BLOCK ? n - at : SUMS_BLOCK;
-        ColumnScales scales;
-        scales.one = one;
-        scales.factors = r->factors + (one ? 0 : column + at);
-        scales.biases = one ? (r->bias ? r->bias : none) : each ? r->bias + column + at : none;
+        if (!column_scales(r, column + at, k, NULL, &scales))
+            return false;
         if (r->numbers) {
-            rescale_columns(l, &scales, k, sums + at, r->numbers + first + at);
+            rescale_columns(kernels_codes(r->kernels), &scales, k, sums + at, r->numbers + first + at);
             add_addend(r, column + at, k, r->numbers + first + at);
         } else {
             u8 *bytes = codes_bytes_beside(&r->out, first + at, &quotients);
             requantize_columns(r, &scales, k, sums + at, bytes);
             if (quotients)
-                rescale_columns(l, &scales, k, sums + at, quotients);
+                rescale_columns(kernels_codes(r->kernels), &scales, k, sums + at, quotients);
         }
     }
     return true;
