@@ -25,7 +25,8 @@ static void join(CudaLaunch *all, const CudaLaunch *more)
 }
 
 /* A product that lies in memory when what reads its blocks on a CPU begins. */
-static const char *print_contract(const CudaModule *m, const Launch *l, const char *name, Text *out, CudaLaunch *launch)
+static const char *print_contract(const CudaModule *m, const Launch *l, const char *name, Text *out, CudaLaunch *launch,
+                                  int *n_product)
 {
     CudaLaunch product, rest;
     Tape tape = *l->tape;
@@ -41,18 +42,21 @@ static const char *print_contract(const CudaModule *m, const Launch *l, const ch
         return why;
     join(launch, &product);
     join(launch, &rest);
+    *n_product = product.n;
     text_add(out, text_get(&text));
     return NULL;
 }
 
-static const char *print_kernels(const CudaModule *m, const Launch *l, const char *name, Text *out, CudaLaunch *launch)
+static const char *print_kernels(const CudaModule *m, CudaPart *part, const char *name, Text *out)
 {
-    *launch = (CudaLaunch){ .n = 0 };
+    const Launch *l = part->launch;
+    part->kernels = (CudaLaunch){ .n = 0 };
+    part->n_product = 0;
     if (l->kind == LAUNCH_REGION)
-        return cuda_print(out, l->tape, m->ops, name, launch);
+        return cuda_print(out, l->tape, m->ops, name, &part->kernels);
     if (l->kind == LAUNCH_CONTRACT)
-        return print_contract(m, l, name, out, launch);
-    return cuda_print_call(out, &m->target, l->node, name, launch);
+        return print_contract(m, l, name, out, &part->kernels, &part->n_product);
+    return cuda_print_call(out, &m->target, l->node, name, &part->kernels);
 }
 
 /* Equal kernels are told by their text under one name for all, and printed once under their own. */
@@ -61,7 +65,7 @@ static void find_text(CudaModule *m, CudaPart *part)
     Text text;
     bool fresh;
     text_open(&text, m->arena);
-    part->why = print_kernels(m, part->launch, "k", &text, &part->kernels);
+    part->why = print_kernels(m, part, "k", &text);
     if (part->why)
         return;
     MapEntry *e = map_put(&m->known, text_get(&text), &fresh);
@@ -75,7 +79,7 @@ static void find_text(CudaModule *m, CudaPart *part)
     e->value.u = (uint64_t)(part - m->parts);
     part->text = (int)m->n_texts;
     text_open(&text, m->arena);
-    (void)print_kernels(m, part->launch, arena_printf(m->arena, "k%d", part->text), &text, &part->kernels);
+    (void)print_kernels(m, part, arena_printf(m->arena, "k%d", part->text), &text);
     GROW(m->arena, m->texts, m->n_texts, m->cap_texts);
     m->texts[m->n_texts++] = text_get(&text);
     m->n_kernels += part->kernels.n;
@@ -88,7 +92,6 @@ void cuda_module_add(CudaModule *m, const Program *p, const char *name)
         CudaPart *part = &m->parts[m->n++];
         *part = (CudaPart){ .launch = &p->launches[i], .program = name, .number = i, .text = CUDA_NO_TEXT };
         find_text(m, part);
-        part->n_product = !part->why && part->launch->kind == LAUNCH_CONTRACT;
         m->n_without += part->why != NULL;
     }
 }
