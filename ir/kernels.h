@@ -6,11 +6,15 @@
 
 enum { CUDA_KERNELS = 8 }; /* of a launch: a product's, and those of a tape; or those that a card writes */
 
+/* What makes a product in the place of a kernel: its maker's. */
+typedef struct KernelProduct KernelProduct;
+
 typedef struct CudaKernel {
     const char *name;
     int64_t blocks;
-    int threads; /* of a block */
-    bool tensor; /* tensor cores compute its products, where a device has some */
+    int threads;                  /* of a block */
+    bool tensor;                  /* tensor cores compute its products, where a device has some */
+    const KernelProduct *product; /* a library makes it, and there is none of this name; null: there is */
 } CudaKernel;
 
 /* How the kernels of a tape or a call are launched: all of them with the same arguments, pointers to the data of what is
@@ -41,9 +45,32 @@ typedef struct ProgramKernels {
     int n_without;                 /* launches */
 } ProgramKernels;
 
+/* A stack of matrices as a library reads it: column by column, `line` elements from one column to the next, `step` from one
+ * matrix to the next, the first one from element `from` on of what an argument of the launch points to. */
+typedef struct MatrixStack {
+    DType type;
+    int argument;
+    bool turned; /* it is read transposed */
+    int64_t rows, columns, line, step, from;
+} MatrixStack;
+
+/* d = a b, for each of `n` matrices. */
+typedef struct StackProduct {
+    MatrixStack a, b, d;
+    int64_t n;
+} StackProduct;
+
+/* Who makes products beside kernels: a library on a device. */
+typedef struct ProductMaker ProductMaker;
+struct ProductMaker {
+    /* What it makes this one by, and how many bytes of the scratch it works in, aligned at 256; null: by nothing. */
+    const KernelProduct *(*take)(ProductMaker *m, const StackProduct *p, size_t *scratch);
+};
+
 /* What kernels are made for. */
 typedef struct KernelTarget {
     bool narrow; /* products of bf16 by tensor cores, near the bits of the reference, of a device that has some */
+    ProductMaker *products; /* asked first of each product of matrices; null: kernels make all */
 } KernelTarget;
 
 /* The first architecture whose tensor cores multiply bf16, as __CUDA_ARCH__ counts them. */

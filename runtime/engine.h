@@ -54,12 +54,20 @@ typedef struct LaunchWatch {
     void *user;
 } LaunchWatch;
 
+/* Who makes products of matrices on a device. */
+typedef enum ProductsBy {
+    PRODUCTS_OURS,    /* kernels */
+    PRODUCTS_LIBRARY, /* that of its vendor, where it can and bits near those of the reference are enough */
+    PRODUCTS_AUTO,    /* the same, if it is there */
+} ProductsBy;
+
 /* Which device an engine of devices runs on, and how. */
 typedef struct DeviceUse {
     int number;           /* of the device, as the driver counts them */
     KernelMaker *kernels; /* the kernels of a program; null: it has none */
     const char *cache;    /* the folder where compiled kernels are kept; null: nowhere, */
     const char *version;  /* and of whom they are */
+    ProductsBy products;
 } DeviceUse;
 
 /* What all graphs of a session run with. */

@@ -65,6 +65,9 @@ static Status read_options(void *arg)
     Place place = { .file = "qcc_open", .where = "limits", .byte = -1 };
     if (cx->options.limits)
         TRY(limits_read(&cx->diag, place, str(cx->options.limits), &cx->limits));
+    place.where = "matmul";
+    if (cx->options.matmul)
+        TRY(products_read(&cx->diag, place, cx->options.matmul, &cx->device.products));
     place.where = "device";
     return device_read(&cx->diag, place, cx->options.device, &cx->scratch, &cx->engine, &cx->device);
 }

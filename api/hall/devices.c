@@ -34,6 +34,19 @@ Status device_read(Diag *d, Place place, const char *device, Arena *scratch, con
     return OK;
 }
 
+Status products_read(Diag *d, Place place, const char *word, ProductsBy *by)
+{
+    static const char *const words[] = {
+        [PRODUCTS_OURS] = "ours", [PRODUCTS_LIBRARY] = "cublas", [PRODUCTS_AUTO] = "auto"
+    };
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strcmp(word, words[i]) == 0) {
+            *by = (ProductsBy)i;
+            return OK;
+        }
+    return fail_as(d, USAGE, place, "nobody called %s makes products: it is ours, cublas or auto", word);
+}
+
 const char *cache_folder(const char *said)
 {
     return *said && strcmp(said, "none") != 0 ? said : NULL;

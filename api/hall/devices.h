@@ -9,6 +9,9 @@
  * what there is, where this build has none. */
 Status device_read(Diag *d, Place place, const char *device, Arena *scratch, const Engine **engine, DeviceUse *use);
 
+/* Who makes products on a device, by a word of --matmul; USAGE where it is none. */
+Status products_read(Diag *d, Place place, const char *word, ProductsBy *by);
+
 /* The folder that a word of --cache names; null where it is "none", or nothing. */
 const char *cache_folder(const char *said);
 

@@ -54,6 +54,8 @@ static Status apply_settings(Command *c)
         cx->device.cache = cache_folder(cache);
     if (option_given(l, OPT_exact))
         cx->options.exact = true;
+    if (option_text(l, OPT_matmul))
+        TRY(products_read(&cx->diag, ON_COMMAND_LINE, option_text(l, OPT_matmul), &cx->device.products));
     if (option_text(l, OPT_threads) && !cx->pool)
         cx->options.threads = (int)option_count(l, OPT_threads, 0);
     if (limits) {

@@ -270,7 +270,7 @@ static const char *print_kernels(CallMaker *m, Text *text)
     m->w = (CudaWalk){ .out = text, .arena = text->arena, .call = m->call };
     m->words = (CudaMaker){ .out = text, .arena = text->arena };
     const char *why = check_types(m->call, type_results(m->call->type));
-    if (why || cuda_own(m))
+    if (why || cuda_product(m) || cuda_own(m))
         return why;
     why = def->expand ? "a composite, which its parts compute" : cuda_walk_open(&m->w, text, m->call);
     if (why)

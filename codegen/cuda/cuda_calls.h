@@ -1,5 +1,5 @@
 /* What the files that print kernels of calls share: cuda_call.c (which kernels there are, products, moves), cuda_scatter.c,
- * cuda_own.c, cuda_tile.c. */
+ * cuda_own.c, cuda_product.c, cuda_tile.c. */
 #ifndef CODEGEN_CUDA_CUDA_CALLS_H
 #define CODEGEN_CUDA_CUDA_CALLS_H
 
@@ -40,6 +40,9 @@ void cuda_call_total(const CallMaker *m, bool segments);
 
 /* Prints the kernels of a sum of products by tiles; false, and nothing, where these are not worth it. */
 bool cuda_tile(CallMaker *m);
+
+/* Whether who makes products for the target makes this call, a product of stacks of matrices, instead of kernels. */
+bool cuda_product(CallMaker *m);
 
 /* Prints the kernels that the card of the call writes itself; false: it writes none. */
 bool cuda_own(CallMaker *m);

@@ -36,7 +36,8 @@ static const char *print_contract(const CudaModule *m, const Launch *l, const ch
     if (why)
         return why;
     tape.product = TAPE_NONE;
-    text_char(&text, '\n');
+    if (text.n)
+        text_char(&text, '\n');
     why = cuda_print(&text, &tape, m->ops, name, &rest);
     if (why)
         return why;
@@ -59,6 +60,19 @@ static const char *print_kernels(const CudaModule *m, CudaPart *part, const char
     return cuda_print_call(out, &m->target, l->node, name, &part->kernels);
 }
 
+/* The names of kernels whose text is another part's: what a library makes has none. */
+static void take_names(CudaLaunch *to, const CudaLaunch *from)
+{
+    int at = 0;
+    for (int i = 0; i < to->n; i++) {
+        if (to->kernels[i].product)
+            continue;
+        while (from->kernels[at].product)
+            at++;
+        to->kernels[i].name = from->kernels[at++].name;
+    }
+}
+
 /* Equal kernels are told by their text under one name for all, and printed once under their own. */
 static void find_text(CudaModule *m, CudaPart *part)
 {
@@ -66,14 +80,13 @@ static void find_text(CudaModule *m, CudaPart *part)
     bool fresh;
     text_open(&text, m->arena);
     part->why = print_kernels(m, part, "k", &text);
-    if (part->why)
+    if (part->why || !text.n) /* without a text all of it is a library's */
         return;
     MapEntry *e = map_put(&m->known, text_get(&text), &fresh);
     if (!fresh) {
         const CudaPart *first = &m->parts[e->value.u];
         part->text = first->text;
-        for (int i = 0; i < part->kernels.n; i++) /* a text does not say how many blocks run it */
-            part->kernels.kernels[i].name = first->kernels.kernels[i].name;
+        take_names(&part->kernels, &first->kernels); /* a text does not say how many blocks run it */
         return;
     }
     e->value.u = (uint64_t)(part - m->parts);

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launches.h"
+#include "runtime/cuda/products.h"
 #include "runtime/host/host.h"
 
 /* A call of the engine, during which the device's context is the current one, also where a jump ends it. */
@@ -34,10 +35,37 @@ static Status leave(Entry *e, Status status)
     return status;
 }
 
+/* The library of products, where one is wanted.  One that is not there is an error for who asked for it. */
+static Status open_products(Ir *ir, const EngineOptions *options, Arena *arena, Device *device)
+{
+    Cublas library;
+    Entry e;
+    if (options->device.products == PRODUCTS_OURS || !options->narrow)
+        return OK;
+    if (options->device.products == PRODUCTS_LIBRARY) {
+        TRY(cublas_load(&library, ir->diag, NOWHERE, arena));
+    } else {
+        const char *why = cublas_find(&library, arena);
+        if (why) {
+            remark(ir->diag, "engine", NOWHERE, "kernels make all products: %s", why);
+            return OK;
+        }
+    }
+    enter(&e, device);
+    device->products = NEW(arena, Products);
+    products_open(device->products, device, &library, arena);
+    return leave(&e, space_status(&device->space));
+}
+
 static Status open(Ir *ir, const EngineOptions *options, int n_kept, Arena *arena, Values **values)
 {
     Device *device = NEW(arena, Device);
     TRY(device_open(device, ir->diag, ir->memory, options->device.number, arena));
+    const Status status = open_products(ir, options, arena, device);
+    if (status != OK) {
+        device_close(device);
+        return status;
+    }
     return host_open(ir, options, n_kept, arena, device_runner, &device->space, values);
 }
 

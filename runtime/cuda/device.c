@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "runtime/cuda/products.h"
 
 /* ---- failures ---- */
 
@@ -16,6 +17,13 @@ bool device_did(Device *v, int code, const char *asked)
         v->asked = asked;
     }
     return false;
+}
+
+bool device_failed(Device *v, const char *asked, const char *why)
+{
+    if (v->failed == CUDA_OK)
+        v->why = why;
+    return device_did(v, CUDA_UNKNOWN, asked);
 }
 
 static Device *of(Space *s)
@@ -44,7 +52,7 @@ static Message *no_memory(Device *v)
 static Message *broken(Device *v)
 {
     Message *m = message_new(v->diag, SEVERITY_ERROR, DEVICE, NOWHERE, "device %d (%s), %s: %s", v->number,
-                             v->facts.name, v->asked, driver_error(&v->driver, v->failed));
+                             v->facts.name, v->asked, v->why ? v->why : driver_error(&v->driver, v->failed));
     message_try(m,
                 "the last checkpoint, in another process: after an error of the device nothing more runs on it here");
     return m;
@@ -218,6 +226,8 @@ static void give_all_back(Device *v)
 {
     if (v->stream)
         (void)v->driver.wait(v->stream);
+    if (v->products)
+        products_close(v->products);
     for (DeviceBlock *b = v->taken; b; b = b->next)
         (void)v->driver.give_back(b->at);
     for (DeviceBlock *b = v->spare; b; b = b->next)

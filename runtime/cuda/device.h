@@ -31,10 +31,12 @@ typedef struct Device {
     DeviceBlock *taken; /* blocks in use, */
     DeviceBlock *spare; /* and those that wait to be used again */
     size_t taken_bytes;
-    int failed;        /* the number of the first error */
-    const char *asked; /* what failed, for people */
-    size_t wanted;     /* where memory ended */
-    Status said;       /* of a failure that was reported where it was found */
+    int failed;                /* the number of the first error */
+    const char *asked;         /* what failed, for people, */
+    const char *why;           /* and what a library said of it; null: the driver says it */
+    size_t wanted;             /* where memory ended */
+    Status said;               /* of a failure that was reported where it was found */
+    struct Products *products; /* a library that makes products; null: kernels do */
     bool entered, outlives;
     Cleanup cleanup;
 } Device;
@@ -54,6 +56,9 @@ void device_leave(Device *v);
 
 /* Notes what the driver answered to what was asked, for people; whether all is well. */
 bool device_did(Device *v, int code, const char *asked);
+
+/* Notes that a library on the device failed at what was asked, and what it said; false. */
+bool device_failed(Device *v, const char *asked, const char *why);
 
 /* Whether nothing has failed. */
 static inline bool device_well(const Device *v)

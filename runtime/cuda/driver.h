@@ -27,6 +27,7 @@ enum {
     CUDA_INVALID = 1,
     CUDA_NO_MEMORY = 2,
     CUDA_NO_DEVICE = 100,
+    CUDA_UNKNOWN = 999,
     CUDA_CAPABILITY_MAJOR = 75, /* attributes of a device */
     CUDA_CAPABILITY_MINOR = 76,
     CUDA_STREAM_APART = 1,   /* flag: it does not wait for the default stream */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "runtime/cuda/launches_parts.h"
+#include "runtime/cuda/products.h"
 
 enum { MORE_ARGUMENTS = 5 }; /* than operands and results: a product, draws, what refuses, scratch */
 
@@ -72,6 +73,10 @@ static void launch_kernels(const ProgramRunner *p, int launch)
         const Arguments *a = i < d->how->n_product ? &d->product : &d->rest;
         if (k->blocks == 0)
             continue;
+        if (k->product) {
+            product_run(device->products, k->product, a->values, a->values[a->n - 1], device->stream);
+            continue;
+        }
         (void)device_did(device,
                          device->driver.launch(d->functions[i], (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1,
                                                0, device->stream, a->each, NULL),

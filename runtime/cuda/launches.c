@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/launches_parts.h"
+#include "runtime/cuda/products.h"
 
 enum { DRAWS = 2 }; /* numbers that draws depend on: the seed and the step */
 
@@ -178,6 +179,18 @@ static void tell_host(const ProgramRunner *p, Diag *d)
     }
 }
 
+static void tell_products(const ProgramRunner *p, Diag *d)
+{
+    const Products *by = launches_of(p)->device->products;
+    int n = 0;
+    for (int i = 0; i < p->program->n_launches; i++)
+        for (int k = 0; k < launch_of(p, i)->how->launch.n; k++)
+            n += launch_of(p, i)->how->launch.kernels[k].product != NULL;
+    if (by)
+        remark(d, "engine", NOWHERE, "%s %d.%d makes %d products of %d launches", by->library.library,
+               by->library.major, by->library.minor, n, p->program->n_launches);
+}
+
 /* The functions of launches whose texts were compiled together. */
 static void find_functions(ProgramRunner *p, const KernelObject *o, CudaLoaded *module)
 {
@@ -187,8 +200,10 @@ static void find_functions(ProgramRunner *p, const KernelObject *o, CudaLoaded *
         if (d->how->text < 0 || (size_t)d->how->text < o->first || (size_t)d->how->text >= o->first + o->n)
             continue;
         for (int k = 0; k < d->how->launch.n && device_well(device); k++)
-            (void)device_did(device, device->driver.function(&d->functions[k], module, d->how->launch.kernels[k].name),
-                             "finding a kernel");
+            if (!d->how->launch.kernels[k].product)
+                (void)device_did(device,
+                                 device->driver.function(&d->functions[k], module, d->how->launch.kernels[k].name),
+                                 "finding a kernel");
     }
 }
 
@@ -247,7 +262,8 @@ GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRo
     Device *device = (Device *)room->space;
     EvalOptions options = program_call_options(x, o);
     options.narrow = false; /* what the host does has the same bits on every host */
-    const KernelTarget target = { o->narrow && 10 * device->facts.major + device->facts.minor >= CUDA_NARROW_ARCH };
+    const KernelTarget target = { o->narrow && 10 * device->facts.major + device->facts.minor >= CUDA_NARROW_ARCH,
+                                  device->products ? &device->products->maker : NULL };
     DeviceLaunches *l = p->own = NEW(arena, DeviceLaunches);
     *l = (DeviceLaunches){ .device = device,
                            .kernels = o->device.kernels(p->program, &target, p->ir->ops, arena),
@@ -256,7 +272,8 @@ GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRo
                            .recorded = NEWS(arena, Recorded, p->program->n_launches + 1) };
     open_launches(p, arena);
     tell_host(p, p->ir->diag);
-    if (l->kernels->n_without == p->program->n_launches || !device_well(device))
+    tell_products(p, p->ir->diag);
+    if (!l->kernels->n_texts || !device_well(device))
         return &p->runner;
     Arena scratch;
     arena_open(&scratch, p->ir->memory);

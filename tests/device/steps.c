@@ -1,12 +1,13 @@
 /* Stored models, some steps on a device beside the engine `reference`, through the library alone.
  *
- *     steps [--device NAME] [--steps N] [--seconds S] [--only RECIPE] [--same] [--shake] MODEL...
+ *     steps [--device NAME] [--steps N] [--seconds S] [--only RECIPE] [--same] [--shake] [--matmul WHO] MODEL...
  *
  * Each model is trained by each recipe three times side by side: by the reference, and twice on the device, whose two runs
  * have to be one in every bit of every state.  Losses, outputs, gradients and parameters of the reference and the device are
  * the same bits, or, but with --same, no further apart than the bound of the recipe: of the largest element of their kind,
  * since a value may be noise where it ought to be zero.  A line for each, the worst of them last.  With --shake the first run
- * on the device is fed something else: this program must find that.
+ * on the device is fed something else: this program must find that.  With --matmul somebody else makes products there, in all
+ * recipes but those that are exact by their name.
  *
  * Exit: 0, 1 where something differs, 5 where the device cannot be used, 2. */
 #include <inttypes.h>
@@ -38,11 +39,11 @@ static const Recipe recipes[] = {
 };
 
 static struct {
-    const char *device, *only;
+    const char *device, *only, *matmul;
     int steps;
     double seconds;
     bool same, shake;
-} asked = { "cuda", NULL, 3, 1e9, false, false };
+} asked = { "cuda", NULL, NULL, 3, 1e9, false, false };
 
 /* ---- what is said ---- */
 
@@ -241,8 +242,9 @@ static bool fill(qcc_tensor *t, const char *name)
 
 static bool begin(Trial *t)
 {
+    const int exact = asked.matmul ? strstr(t->recipe->name, "exact") != NULL : t->recipe->exact;
     const qcc_context_options options = {
-        .size = sizeof options, .report = hear, .user = &t->heard, .exact = t->recipe->exact
+        .size = sizeof options, .report = hear, .user = &t->heard, .exact = exact, .matmul = asked.matmul
     };
     const qcc_source source = qcc_file(t->path);
     OR_LEAVE(qcc_open(&options, &t->cx));
@@ -407,6 +409,8 @@ static int read_options(int argc, char **argv)
             asked.device = argv[++i];
         else if (i + 1 < argc && strcmp(argv[i], "--only") == 0)
             asked.only = argv[++i];
+        else if (i + 1 < argc && strcmp(argv[i], "--matmul") == 0)
+            asked.matmul = argv[++i];
         else if (i + 1 < argc && strcmp(argv[i], "--steps") == 0)
             asked.steps = atoi(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--seconds") == 0)
@@ -424,10 +428,10 @@ int main(int argc, char **argv)
     Totals all = { 0 };
     const int first = read_options(argc, argv);
     if (first >= argc)
-        return fprintf(
-                   stderr,
-                   "usage: %s [--device NAME] [--steps N] [--seconds S] [--only RECIPE] [--same] [--shake] MODEL...\n",
-                   argv[0]),
+        return fprintf(stderr,
+                       "usage: %s [--device NAME] [--steps N] [--seconds S] [--only RECIPE] [--same] [--shake] "
+                       "[--matmul WHO] MODEL...\n",
+                       argv[0]),
                2;
     for (size_t r = 0; r < n_recipes; r++)
         for (int i = first; i < argc; i++) {

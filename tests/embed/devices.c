@@ -27,6 +27,13 @@ static void a_context_chooses_its_device(void **state)
         assert_int_equal(qcc_open(&o, &cx), QCC_OK);
         qcc_close(cx);
     }
+    o.matmul = "blas";
+    assert_int_equal(qcc_open(&o, &cx), QCC_USAGE);
+    assert_non_null(
+        strstr(h.text, "qcc_open: matmul: nobody called blas makes products: it is ours, cublas or auto\n"));
+    o.matmul = "auto";
+    assert_int_equal(qcc_open(&o, &cx), QCC_OK);
+    qcc_close(cx);
     o.size = offsetof(qcc_context_options, device); /* of a caller that knows of no devices */
     o.device = "cuda";
     assert_int_equal(qcc_open(&o, &cx), QCC_OK);

@@ -41,7 +41,7 @@ static uint64_t living(ThingKind kind)
     return n;
 }
 
-static const ThingKind owned[] = { CONTEXT, MODULE, STREAM, EVENT, GRAPH, MADE_GRAPH };
+static const ThingKind owned[] = { CONTEXT, MODULE, STREAM, EVENT, GRAPH, MADE_GRAPH, OF_LIBRARY };
 
 uint64_t simcuda_left(void)
 {

@@ -70,6 +70,13 @@ void check_wrote(CudaAddress at, size_t bytes)
     memset(shadow_of(b)->written + ((char *)(uintptr_t)at - b->at), 1, bytes);
 }
 
+bool check_is_written(CudaAddress at, size_t bytes)
+{
+    Block *b = dram_block((void *)(uintptr_t)at);
+    const char *from = b->shadow ? b->shadow->written + ((char *)(uintptr_t)at - b->at) : NULL;
+    return world.unwatched || !from || !memchr(from, 0, bytes);
+}
+
 void check_copied(CudaAddress to, CudaAddress from, size_t bytes)
 {
     Block *a = dram_block((void *)(uintptr_t)from), *b = dram_block((void *)(uintptr_t)to);

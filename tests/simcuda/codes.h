@@ -1,4 +1,4 @@
-/* Numbers of cuda.h: simcuda/header holds them to it where it is installed. */
+/* Numbers of cuda.h and cublas_api.h: simcuda/header holds them to these where they are installed. */
 #ifndef TESTS_SIMCUDA_CODES_H
 #define TESTS_SIMCUDA_CODES_H
 
@@ -22,5 +22,8 @@ enum {
     E_CAPTURE_WRONG_THREAD = 908,
     E_UNKNOWN = 999,
 };
+
+/* Numbers of cublas_api.h that the engine has no word for. */
+enum { BLAS_NOT_INITIALIZED = 1, BLAS_NO_MEMORY = 3, BLAS_EXECUTION_FAILED = 13, BLAS_INTERNAL = 14 };
 
 #endif

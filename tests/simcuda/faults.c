@@ -1,6 +1,7 @@
 /* label: slow */
-/* Calls of the driver that a run makes fail once, or from there on, or find no memory: the run ends as it should or with the
+/* Calls of the driver, and of cuBLAS where that makes products, that a run makes fail once, or from there on, or find no memory: the run ends as it should or with the
  * status of a device, says why, and leaves nothing on the device, unless no call gives back any more. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,32 @@ enum { CALLS = 340, STEP = 3, OF_A_DEVICE = 6, TEXT = 4096 };
 static const char *const ways[] = { "", "+ QCC_SIM_AUDIT=left", ":2" };
 
 static const char *const command =
-    "cd \"$FOLDER\" && QCC_SIM_FAIL=%d%s timeout 60 '%s' train '%s/tests/command/models/mlp.onnx' --batch 4 --data x.csv "
-    "--target y.csv --epochs 1 --no-save --device cuda --progress none -q -o o.onnx 2>said";
+    "cd \"$FOLDER\" && QCC_SIM_FAIL=%d%s timeout 60 '%s' train '%s%s' --data x.csv --target y.csv --epochs 1 --no-save "
+    "--device cuda --progress none -q -o o.onnx 2>said";
 
-static int run(const char *qcc, const char *source, int call, const char *way)
+/* What is trained; every so many calls fail. */
+typedef struct Trained {
+    const char *model, *options;
+    bool of_source;
+    int step;
+} Trained;
+
+static const Trained trained[] = {
+    { "/tests/command/models/mlp.onnx", "' --batch '4", true, STEP },
+    { "products.qir", "' --batch 8 --matmul 'cublas", false, 4 * STEP + 1 },
+};
+
+/* A model whose products are large enough for a library. */
+static const char *const products =
+    "cd \"$FOLDER\" && printf 'graph @f(%%x: f32[?,4]) -> (%%y) {\n    param %%a: f32[4,16] = kaiming(seed=1)\n    "
+    "param %%b: f32[16,8] = kaiming(seed=2)\n    %%h: f32[?,16] = matmul(%%x, %%a)\n    %%r: f32[?,16] = tanh(%%h)\n    "
+    "%%y: f32[?,8] = matmul(%%r, %%b)\n}\n' >products.qir";
+
+static int run(const char *qcc, const char *source, const Trained *t, int call, const char *way)
 {
-    char line[TEXT];
-    snprintf(line, sizeof line, command, call, way, qcc, source);
+    char line[TEXT], what[TEXT / 2];
+    snprintf(what, sizeof what, "%s%s", t->model, t->options);
+    snprintf(line, sizeof line, command, call, way, qcc, t->of_source ? source : "", what);
     const int status = system(line);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -30,22 +50,22 @@ static int said(const char *word)
     return system(line) == 0;
 }
 
-static int sweep(const char *qcc, const char *source)
+static int sweep(const char *qcc, const char *source, const Trained *t)
 {
     int wrong = 0, failed = 0, fine = 0;
-    for (int call = 1; call < CALLS; call += STEP)
+    for (int call = 1; call < CALLS; call += t->step)
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-            const int code = run(qcc, source, call, ways[w]);
+            const int code = run(qcc, source, t, call, ways[w]);
             failed += code == OF_A_DEVICE;
             fine += code == 0;
             if (code == 0 || (code == OF_A_DEVICE && (said("device 0") || said("no GPU"))))
                 continue;
-            fprintf(stderr, "call %d%s fails: exit %d\n", call, ways[w], code);
+            fprintf(stderr, "%s: call %d%s fails: exit %d\n", t->model, call, ways[w], code);
             (void)!system("cat \"$FOLDER/said\" >&2");
             wrong++;
         }
     printf("%d runs failed, %d did not notice\n", failed, fine);
-    return wrong || failed < CALLS / STEP || !fine;
+    return wrong || failed < CALLS / t->step || !fine;
 }
 
 int main(int argc, char **argv)
@@ -55,7 +75,9 @@ int main(int argc, char **argv)
         return 2;
     (void)!system("cd \"$FOLDER\" && for i in 0 1 2 3 4 5 6 7; do echo $((i % 3)),$((i % 5)),$i,1; done >x.csv && "
                   "for i in 0 1 2 3 4 5 6 7; do echo $((i % 2)); done >y.csv");
-    const int wrong = sweep(argv[1], argv[2]);
+    int wrong = system(products) != 0;
+    for (size_t i = 0; i < sizeof trained / sizeof *trained; i++)
+        wrong |= sweep(argv[1], argv[2], &trained[i]);
     (void)!system("rm -r \"$FOLDER\"");
     return wrong;
 }

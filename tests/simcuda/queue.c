@@ -19,13 +19,16 @@ static Op *copy_op(const Op *op)
         const size_t bytes = (size_t)op->function->kernel->n * SIM_ARGUMENT;
         o->arguments = malloc(bytes + 1);
         memcpy(o->arguments, op->arguments, bytes);
+    } else if (op->kind == OP_WORK) {
+        o->arguments = malloc(op->bytes);
+        memcpy(o->arguments, op->arguments, op->bytes);
     }
     return o;
 }
 
 static void free_op(Op *op)
 {
-    if (op->kind == OP_LAUNCH)
+    if (op->kind == OP_LAUNCH || op->kind == OP_WORK)
         free(op->arguments);
     free(op);
 }
@@ -120,6 +123,10 @@ static int run_op(const Op *op)
         op->event->ran = op->number;
         op->event->at = now();
         return CUDA_OK;
+    }
+    if (op->kind == OP_WORK) {
+        world.counts.works++;
+        return op->work(op->arguments);
     }
     if (op->kind != OP_LAUNCH)
         return run_copy(op);

@@ -56,6 +56,31 @@ typedef struct SimModule {
 /* What each module exports under the name simcuda_module. */
 typedef const SimModule *SimOpen(const SimCalls *);
 
+/* ---- what other libraries of this folder ask of the driver, under these names ---- */
+
+/* Work of a library, of the data that came with it; CUDA_OK, or the error of a kernel. */
+typedef int SimWork(const void *data);
+
+/* Begins a call of a library: CUDA_OK, or what it answers at once; and ends it with a code, which it gives. */
+int simcuda_enter(const char *call);
+int simcuda_leave(int code);
+
+/* A thing that a library holds until it lets go of it, `word` says what; its bytes are zeros. */
+void *simcuda_hold(const char *word, size_t bytes);
+void simcuda_let_go(void *thing);
+
+/* Whether it is held, and is that; a report where it is not. */
+int simcuda_holds(const void *thing, const char *word, const char *call);
+
+/* Puts work behind what a stream has to do, with a copy of its data. */
+int simcuda_queue(void *stream, SimWork *work, const void *data, size_t bytes);
+
+/* Work reads or writes bytes of a device; whether it may. */
+int simcuda_touch(const void *at, size_t bytes, int how, const char *call);
+
+/* Says what is wrong with the program under test. */
+__attribute__((format(printf, 1, 2))) void simcuda_complain(const char *format, ...);
+
 /* What the NVRTC of this folder gives for a cubin or for PTX, a text that ends with a NUL: this line, then
  * "form=", "arch=", and "path=" with what was compiled. */
 #define SIM_IMAGE "// kernels for a simulated device\n"

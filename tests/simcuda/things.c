@@ -16,9 +16,8 @@ void *thing_new(ThingKind kind, CudaContext *context, size_t bytes)
 
 const char *thing_word(ThingKind kind)
 {
-    static const char *const words[] = {
-        "context", "module", "function", "stream", "event", "graph", "executable graph"
-    };
+    static const char *const words[] = { "context", "module", "function",         "stream",
+                                         "event",   "graph",  "executable graph", "thing of a library" };
     return words[kind];
 }
 

@@ -13,7 +13,17 @@
 #include "simcuda/counts.h"
 #include "simcuda/sim.h"
 
-typedef enum ThingKind { CONTEXT, MODULE, FUNCTION, STREAM, EVENT, GRAPH, MADE_GRAPH, THING_KINDS } ThingKind;
+typedef enum ThingKind {
+    CONTEXT,
+    MODULE,
+    FUNCTION,
+    STREAM,
+    EVENT,
+    GRAPH,
+    MADE_GRAPH,
+    OF_LIBRARY,
+    THING_KINDS
+} ThingKind;
 
 /* What a handle points to; it stays when it is destroyed, so that whoever uses it then is found. */
 typedef struct Thing {
@@ -72,7 +82,14 @@ struct CudaGraphExec {
     struct Op *first;
 };
 
-typedef enum OpKind { OP_WRITE, OP_READ, OP_COPY, OP_SET, OP_LAUNCH, OP_RECORD } OpKind;
+/* What a library on top of the driver holds. */
+typedef struct LibraryThing {
+    Thing thing;
+    const char *word; /* what it is */
+    char data[];
+} LibraryThing;
+
+typedef enum OpKind { OP_WRITE, OP_READ, OP_COPY, OP_SET, OP_LAUNCH, OP_WORK, OP_RECORD } OpKind;
 
 typedef struct Op {
     struct Op *next;
@@ -87,7 +104,8 @@ typedef struct Op {
     CudaFunction *function;
     SimIndex grid, block;
     unsigned shared;
-    char *arguments; /* each in SIM_ARGUMENT bytes */
+    char *arguments; /* of a launch, each in SIM_ARGUMENT bytes; of work of a library its data, of `bytes` */
+    SimWork *work;
 } Op;
 
 enum { SIM_ARGUMENT = 16, MOST_THREADS = 1024 };
@@ -96,6 +114,7 @@ typedef struct World {
     bool begun;
     int begun_by;    /* a process: a child that it forks owes nothing */
     bool asked;      /* to let a call fail */
+    bool unwatched;  /* a kernel ran that does not tell what it writes */
     int sticky;      /* what every call answers from now on; 0: none */
     uint64_t number; /* of the last op */
     Thing *things;
@@ -172,6 +191,9 @@ size_t dram_left(const CudaContext *, bool host, size_t *bytes);
 
 /* Bytes of a device that something else than a kernel wrote. */
 void check_wrote(CudaAddress at, size_t bytes);
+
+/* Whether bytes of a device were all written; where kernels are not looked at, nobody knows, and they were. */
+bool check_is_written(CudaAddress at, size_t bytes);
 
 /* A copy brought what lies at `from`, written or not. */
 void check_copied(CudaAddress to, CudaAddress from, size_t bytes);
