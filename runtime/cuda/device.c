@@ -234,6 +234,9 @@ static void give_all_back(Device *v)
         (void)v->driver.give_back(b->at);
     if (v->staging)
         (void)v->driver.give_back_host(v->staging);
+    for (int i = 0; i < LANES - 1; i++)
+        if (v->beside[i])
+            (void)v->driver.end_stream(v->beside[i]);
     if (v->stream)
         (void)v->driver.end_stream(v->stream);
 }

@@ -9,7 +9,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/space.h"
 
-enum { STAGING = 1 << 23 };
+enum { STAGING = 1 << 23, LANES = 2 };
 
 typedef struct DeviceBlock {
     struct DeviceBlock *next;
@@ -25,11 +25,11 @@ typedef struct Device {
     int number;
     DeviceFacts facts;
     CudaContext *context;
-    CudaStream *stream;
-    char *staging;      /* what is on its way there, in pinned memory, */
-    size_t staged;      /* so many bytes of it since the last wait */
-    DeviceBlock *taken; /* blocks in use, */
-    DeviceBlock *spare; /* and those that wait to be used again */
+    CudaStream *stream, *beside[LANES - 1]; /* all runs in the one; a graph is recorded in all, null: none was */
+    char *staging;                          /* what is on its way there, in pinned memory, */
+    size_t staged;                          /* so many bytes of it since the last wait */
+    DeviceBlock *taken;                     /* blocks in use, */
+    DeviceBlock *spare;                     /* and those that wait to be used again */
     size_t taken_bytes;
     int failed;                /* the number of the first error */
     const char *asked;         /* what failed, for people, */

@@ -32,7 +32,8 @@ enum {
     CUDA_CAPABILITY_MINOR = 76,
     CUDA_STREAM_APART = 1,   /* flag: it does not wait for the default stream */
     CUDA_CAPTURE_THREAD = 1, /* mode: what other threads do is nobody's business */
-    CUDA_EVENT_TIMES = 0,    /* flag */
+    CUDA_EVENT_TIMES = 0,    /* flags: when it was, or only what is before it */
+    CUDA_EVENT_ORDER = 2,
 };
 
 /* Loads the library; DEVICE, with what was looked for, where it is not there, too old, or without a device. */

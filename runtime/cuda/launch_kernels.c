@@ -62,9 +62,19 @@ void launch_open_arguments(DeviceLaunch *d, const Launch *l, Arena *arena)
     open_arguments(&d->product, (l->contraction ? l->contraction->n_in : 0) + MORE_ARGUMENTS, arena);
 }
 
+/* The scratch is the last argument of every kernel. */
+void launch_works_in(const ProgramRunner *p, int launch, const char *scratch)
+{
+    DeviceLaunch *d = launch_of(p, launch);
+    Arguments *const both[] = { &d->product, &d->rest };
+    for (size_t i = 0; i < COUNT(both); i++)
+        if (both[i]->n)
+            both[i]->values[both[i]->n - 1] = device_address(scratch);
+}
+
 /* ---- kernels ---- */
 
-static void launch_kernels(const ProgramRunner *p, int launch)
+void launch_on(const ProgramRunner *p, int launch, CudaStream *stream)
 {
     Device *device = launches_of(p)->device;
     const DeviceLaunch *d = launch_of(p, launch);
@@ -74,12 +84,12 @@ static void launch_kernels(const ProgramRunner *p, int launch)
         if (k->blocks == 0)
             continue;
         if (k->product) {
-            product_run(device->products, k->product, a->values, a->values[a->n - 1], device->stream);
+            product_run(device->products, k->product, a->values, a->values[a->n - 1], stream);
             continue;
         }
         (void)device_did(device,
                          device->driver.launch(d->functions[i], (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1,
-                                               0, device->stream, a->each, NULL),
+                                               0, stream, a->each, NULL),
                          "launching a kernel");
     }
 }
@@ -134,26 +144,7 @@ static void launch_range(const ProgramRunner *p, int from, int end)
 {
     for (int i = from; i < end; i++)
         if (program_wants(p, i))
-            launch_kernels(p, i);
-}
-
-/* Records launches instead of running them; where that fails they have not run, and the error sticks. */
-static void record(ProgramRunner *p, Recorded *r, int from, int end)
-{
-    Device *device = launches_of(p)->device;
-    const Driver *driver = &device->driver;
-    CudaGraph *graph = NULL;
-    if (!device_well(device) ||
-        !device_did(device, driver->capture(device->stream, CUDA_CAPTURE_THREAD), "recording a step"))
-        return;
-    launch_range(p, from, end);
-    const int ended = driver->end_capture(device->stream, &graph);
-    if (device_did(device, ended, "recording a step"))
-        (void)device_did(device, driver->instantiate(&r->made, graph, 0), "making a graph of a step");
-    else if (!graph) /* a stream that still records lets nothing be given back */
-        (void)driver->end_capture(device->stream, &graph);
-    if (graph)
-        (void)driver->end_graph(graph);
+            launch_on(p, i, launches_of(p)->device->stream);
 }
 
 void launches_run(ProgramRunner *p, int from, int end)
@@ -167,7 +158,7 @@ void launches_run(ProgramRunner *p, int from, int end)
         return;
     }
     if (!r->made)
-        record(p, r, from, end);
+        launches_record(p, &r->made, from, end);
     if (r->made && device_well(d->device))
         (void)device_did(d->device, d->device->driver.launch_graph(r->made, d->device->stream), "running a step");
 }
@@ -208,7 +199,7 @@ void launches_run_watched(ProgramRunner *p, int from, int end)
     record_event(p, from);
     for (int i = from; i < end; i++) {
         if (program_wants(p, i))
-            launch_kernels(p, i);
+            launch_on(p, i, launches_of(p)->device->stream);
         record_event(p, i + 1);
     }
     device_wait(launches_of(p)->device);

@@ -34,7 +34,7 @@ static void close(ProgramRunner *p)
 
 static size_t scratch(const ProgramRunner *p)
 {
-    return launches_of(p)->scratch;
+    return lanes_scratch(launches_of(p)->scratch);
 }
 
 /* What lies somewhere else now is noticed as launches run: arguments are taken anew. */

@@ -75,7 +75,28 @@ void launches_run(ProgramRunner *p, int from, int end);
 /* The same, one by one, and tells who watches how long each took by the clock of the device. */
 void launches_run_watched(ProgramRunner *p, int from, int end);
 
+/* Launches the kernels of one, whose arguments were taken, in a stream; has it work somewhere else before. */
+void launch_on(const ProgramRunner *p, int launch, CudaStream *stream);
+void launch_works_in(const ProgramRunner *p, int launch, const char *scratch);
+
 /* Gives back what was recorded. */
 void launches_forget(ProgramRunner *p);
+
+/* ---- launch_lanes.c ---- */
+
+/* In a lane beside the first one runs what works in no more bytes than this. */
+enum { LANE_SCRATCH = 1 << 25, LANE_ALIGNMENT = 256 };
+
+static inline size_t lane_rounded(size_t bytes)
+{
+    return (bytes + LANE_ALIGNMENT - 1) / LANE_ALIGNMENT * LANE_ALIGNMENT;
+}
+
+/* Bytes that all lanes work in, where no launch wants more than `most`. */
+size_t lanes_scratch(size_t most);
+
+/* Records launches, whose arguments were taken, as a graph instead of running them, side by side where they may be; null: it
+ * failed. */
+void launches_record(ProgramRunner *p, CudaGraphExec **made, int from, int end);
 
 #endif

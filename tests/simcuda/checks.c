@@ -129,6 +129,12 @@ static bool meets(const Touch *t, unsigned char bytes, unsigned launch, unsigned
     return t->several || t->thread / SIM_LANES != thread / SIM_LANES || t->exchanges == run.now->exchanges;
 }
 
+/* Whether it was by a kernel that may run beside this one. */
+static bool beside(const Touch *t, unsigned char bytes)
+{
+    return t->bytes & bytes && graph_beside(t->launch);
+}
+
 static void keep(Touch *t, unsigned char bytes, unsigned launch, unsigned thread, bool atomic)
 {
     const bool meets_others = meets(t, bytes, launch, thread);
@@ -153,6 +159,21 @@ static const Touch *race(Cell *c, unsigned char bytes, int how, unsigned launch)
 }
 
 /* ---- what every access is held to ---- */
+
+/* Kernels of a graph between which nothing says which comes first touch the same bytes, and one of them writes. */
+static void check_graph(const Shadow *s, size_t at, size_t bytes, int how, int line, const void *from, const char *what)
+{
+    for (size_t g = at / GRANULE; g * GRANULE < at + bytes; g++) {
+        const Cell *c = &s->cells[g];
+        unsigned char mask = 0;
+        for (size_t i = 0; i < GRANULE; i++)
+            mask |= (unsigned char)((g * GRANULE + i >= at && g * GRANULE + i < at + bytes) << i);
+        const bool meets_write = beside(&c->write, mask), meets_read = how & SIM_WRITES && beside(&c->read, mask);
+        if (meets_write || meets_read)
+            refuse(E_LAUNCH_FAILED, line, from, "%s byte %zu of %s, as a kernel %s that the graph lets run beside it",
+                   how & SIM_WRITES ? "writes" : "reads", g * GRANULE, what, meets_write ? "writes it" : "reads it");
+    }
+}
 
 static void check_shadow(Shadow *s, size_t at, size_t bytes, int how, unsigned launch, int line, const void *from,
                          const char *what)
@@ -187,6 +208,7 @@ static void check_device(const char *at, size_t bytes, int how, int line, const 
         refuse(E_ILLEGAL_ADDRESS, line, from, "%s %zu bytes at %s, beyond its end",
                how & SIM_WRITES ? "writes" : "reads", bytes, dram_say(at, text, sizeof text));
     snprintf(text, sizeof text, "a block of %zu bytes", b->bytes);
+    check_graph(shadow_of(b), (size_t)(at - b->at), bytes, how, line, from, text);
     check_shadow(shadow_of(b), (size_t)(at - b->at), bytes, how, (unsigned)world.counts.launches, line, from, text);
 }
 

@@ -7,6 +7,7 @@
 typedef struct SimCounts {
     uint64_t calls;                    /* of functions of the driver, but for those that name errors */
     uint64_t launches, blocks, graphs; /* kernels that ran, their blocks; graphs that were launched */
+    uint64_t beside;                   /* of what graphs launched, what may run beside something else */
     uint64_t works;                    /* of libraries, which ran */
     uint64_t copies, copied;           /* and their bytes */
     uint64_t waits;                    /* for streams and events */

@@ -55,7 +55,7 @@ static int wait(CudaStream *stream)
     if (!s)
         return E_INVALID_HANDLE;
     if (s->capture) {
-        s->capture = CAPTURE_BROKEN;
+        s->captured->broken = true;
         return E_CAPTURE_UNSUPPORTED;
     }
     world.counts.waits++;
@@ -223,6 +223,25 @@ int cuEventSynchronize(CudaEvent *event)
     CALL(NEEDS_CONTEXT, wait_event(event));
 }
 
+/* Outside of a capture what the event stands behind runs at once, which it may. */
+static int stream_waits(CudaStream *stream, CudaEvent *e, unsigned flags)
+{
+    CudaStream *s = call_stream(stream, "cuStreamWaitEvent");
+    if (!s || !thing_lives(e, EVENT, "cuStreamWaitEvent"))
+        return E_INVALID_HANDLE;
+    if (flags)
+        return CUDA_INVALID;
+    if (s->capture || e->captured)
+        return capture_wait(s, e);
+    CudaStream *other = waiting_in(e->recorded);
+    return other ? queue_run(other, e->recorded) : CUDA_OK;
+}
+
+int cuStreamWaitEvent(CudaStream *stream, CudaEvent *event, unsigned flags)
+{
+    CALL(NEEDS_CONTEXT, stream_waits(stream, event, flags));
+}
+
 static int elapsed(float *milliseconds, const CudaEvent *from, const CudaEvent *to)
 {
     if (!thing_lives(from, EVENT, "cuEventElapsedTime") || !thing_lives(to, EVENT, "cuEventElapsedTime"))
@@ -238,103 +257,4 @@ static int elapsed(float *milliseconds, const CudaEvent *from, const CudaEvent *
 int cuEventElapsedTime(float *milliseconds, CudaEvent *from, CudaEvent *to)
 {
     CALL(NEEDS_CONTEXT, elapsed(milliseconds, from, to));
-}
-
-/* ---- graphs ---- */
-
-static int capture(CudaStream *s, int mode)
-{
-    if (!s)
-        return E_CAPTURE_UNSUPPORTED;
-    if (!call_stream(s, "cuStreamBeginCapture"))
-        return E_INVALID_HANDLE;
-    if (s->capture || mode < 0 || mode > 2)
-        return CUDA_INVALID;
-    s->capture = CAPTURES;
-    s->mode = mode;
-    s->thread = pthread_self();
-    s->first = NULL;
-    s->last = &s->first;
-    return CUDA_OK;
-}
-
-int cuStreamBeginCapture_v2(CudaStream *stream, int mode)
-{
-    CALL(NEEDS_CONTEXT, capture(stream, mode));
-}
-
-static int end_capture(CudaStream *s, CudaGraph **graph)
-{
-    if (!graph || !s || !call_stream(s, "cuStreamEndCapture"))
-        return CUDA_INVALID;
-    *graph = NULL;
-    if (!s->capture)
-        return CUDA_INVALID;
-    if (s->mode != 2 && !pthread_equal(s->thread, pthread_self()))
-        return E_CAPTURE_WRONG_THREAD;
-    const bool broken = s->capture == CAPTURE_BROKEN;
-    s->capture = NO_CAPTURE;
-    if (broken)
-        return E_CAPTURE_INVALIDATED;
-    CudaGraph *g = thing_new(GRAPH, call_context(), sizeof *g);
-    g->first = s->first;
-    *graph = g;
-    return CUDA_OK;
-}
-
-int cuStreamEndCapture(CudaStream *stream, CudaGraph **graph)
-{
-    CALL(NEEDS_CONTEXT, end_capture(stream, graph));
-}
-
-static int instantiate(CudaGraphExec **made, CudaGraph *graph, unsigned long long flags)
-{
-    if (!made || flags)
-        return CUDA_INVALID;
-    if (!thing_lives(graph, GRAPH, "cuGraphInstantiateWithFlags"))
-        return E_INVALID_HANDLE;
-    CudaGraphExec *e = thing_new(MADE_GRAPH, call_context(), sizeof *e);
-    e->first = graph->first;
-    *made = e;
-    return CUDA_OK;
-}
-
-int cuGraphInstantiateWithFlags(CudaGraphExec **made, CudaGraph *graph, unsigned long long flags)
-{
-    CALL(NEEDS_CONTEXT, instantiate(made, graph, flags));
-}
-
-static int launch_graph(CudaGraphExec *made, CudaStream *stream)
-{
-    CudaStream *s = call_stream(stream, "cuGraphLaunch");
-    if (!s || !thing_lives(made, MADE_GRAPH, "cuGraphLaunch"))
-        return E_INVALID_HANDLE;
-    if (s->capture)
-        return s->capture == CAPTURE_BROKEN ? E_CAPTURE_INVALIDATED : E_CAPTURE_UNSUPPORTED;
-    world.counts.graphs++;
-    queue_replay(made->first, s);
-    return CUDA_OK;
-}
-
-int cuGraphLaunch(CudaGraphExec *made, CudaStream *stream)
-{
-    CALL(NEEDS_CONTEXT, launch_graph(made, stream));
-}
-
-static int end_thing(void *handle, ThingKind kind, const char *call)
-{
-    if (!thing_lives(handle, kind, call))
-        return E_INVALID_HANDLE;
-    ((Thing *)handle)->live = false;
-    return CUDA_OK;
-}
-
-int cuGraphExecDestroy(CudaGraphExec *made)
-{
-    GIVING_UP(NEEDS_CONTEXT, end_thing(made, MADE_GRAPH, "cuGraphExecDestroy"));
-}
-
-int cuGraphDestroy(CudaGraph *graph)
-{
-    GIVING_UP(NEEDS_CONTEXT, end_thing(graph, GRAPH, "cuGraphDestroy"));
 }

@@ -382,6 +382,7 @@ int kernel_run(const Op *op)
     run.dynamic = op->shared ? malloc(op->shared) : NULL;
     read_order();
     world.counts.launches++;
+    graph_begins(op, (unsigned)world.counts.launches);
     world.unwatched = world.unwatched || !run.module->checked;
     if (!check_pointers(op))
         return E_ILLEGAL_ADDRESS;

@@ -8,7 +8,7 @@
 
 /* ---- ops ---- */
 
-static Op *copy_op(const Op *op)
+Op *queue_copy(const Op *op)
 {
     Op *o = malloc(sizeof *o);
     if (!o)
@@ -33,9 +33,9 @@ static void free_op(Op *op)
     free(op);
 }
 
-static void append(const Op *op, CudaStream *s)
+void queue_append(const Op *op, CudaStream *s)
 {
-    Op *o = copy_op(op);
+    Op *o = queue_copy(op);
     if (!world.last)
         world.last = &world.first;
     o->stream = s;
@@ -60,27 +60,20 @@ static bool captures_beside(const CudaStream *s)
 int queue_add(const Op *op)
 {
     CudaStream *s = op->stream;
-    if (s->capture == CAPTURE_BROKEN)
+    if (s->capture && s->captured->broken)
         return E_CAPTURE_INVALIDATED;
     if (s->capture == NO_CAPTURE) {
         if (s == s->thing.context->legacy && captures_beside(s))
             return E_CAPTURE_IMPLICIT;
         if (op->kind == OP_RECORD)
-            op->event->captured = false;
-        append(op, s);
+            op->event->captured = NULL;
+        queue_append(op, s);
         return CUDA_OK;
     }
-    if (op->kind == OP_RECORD)
-        op->event->captured = true;
-    *s->last = copy_op(op);
-    s->last = &(*s->last)->next;
+    if (op->kind != OP_RECORD)
+        return capture_add(s, op);
+    capture_record(op->event, s);
     return CUDA_OK;
-}
-
-void queue_replay(const Op *first, CudaStream *s)
-{
-    for (const Op *op = first; op; op = op->next)
-        append(op, s);
 }
 
 /* ---- running ---- */
@@ -200,11 +193,11 @@ int queue_refuses(CudaContext *c)
     int code = CUDA_OK;
     for (Thing *t = world.things; t; t = t->next) {
         CudaStream *s = (CudaStream *)t;
-        if (t->kind != STREAM || !t->live || t->context != c || !s->capture || s->mode == RELAXED)
+        if (t->kind != STREAM || !t->live || t->context != c || !s->capture || s->captured->mode == RELAXED)
             continue;
-        if (s->mode != GLOBAL && !pthread_equal(s->thread, pthread_self()))
+        if (s->captured->mode != GLOBAL && !pthread_equal(s->captured->thread, pthread_self()))
             continue;
-        s->capture = CAPTURE_BROKEN;
+        s->captured->broken = true;
         code = E_CAPTURE_UNSUPPORTED;
     }
     return code;

@@ -9,7 +9,8 @@ set(sim_checks 0)
 if(QCC_SANITIZE MATCHES "address")
     set(sim_checks 1)
 endif()
-add_library(sim_cuda SHARED simcuda/audit.c simcuda/checks.c simcuda/dram.c simcuda/driver.c simcuda/driver_modules.c
+add_library(sim_cuda SHARED simcuda/audit.c simcuda/checks.c simcuda/dram.c simcuda/driver.c simcuda/driver_graphs.c
+                            simcuda/driver_modules.c
                             simcuda/driver_streams.c simcuda/fibers.c simcuda/kernels.c simcuda/library.c simcuda/queue.c
                             simcuda/report.c simcuda/things.c)
 set_target_properties(sim_cuda PROPERTIES OUTPUT_NAME cuda)

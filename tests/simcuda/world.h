@@ -54,20 +54,35 @@ struct CudaFunction {
     const SimKernel *kernel;
 };
 
-typedef enum Capture { NO_CAPTURE, CAPTURES, CAPTURE_BROKEN } Capture;
+typedef enum Capture { NO_CAPTURE, CAPTURES } Capture;
+
+/* Nodes of a graph, by number. */
+typedef struct Nodes {
+    int *list, n;
+} Nodes;
+
+/* What is being captured, of one stream and those that joined it. */
+typedef struct Captured {
+    CudaStream *origin;
+    int mode, n; /* nodes so far */
+    bool broken;
+    pthread_t thread;
+    struct Op *first, **last;
+} Captured;
 
 struct CudaStream {
     Thing thing;
     bool apart; /* from the legacy one */
     Capture capture;
-    int mode;
-    pthread_t thread;
-    struct Op *first, **last; /* captured */
+    Captured *captured; /* while it captures */
+    Nodes behind;       /* what the next op comes behind */
 };
 
 struct CudaEvent {
     Thing thing;
-    bool times, captured;
+    bool times;
+    Captured *captured;     /* recorded there, */
+    Nodes behind;           /* behind these */
     uint64_t recorded, ran; /* the last op that records it, and the last that ran; 0: none */
     double at;
 };
@@ -75,11 +90,17 @@ struct CudaEvent {
 struct CudaGraph {
     Thing thing;
     struct Op *first;
+    int n;
 };
 
 struct CudaGraphExec {
     Thing thing;
     struct Op *first;
+    struct Op **nodes; /* the same by number */
+    bool *before;      /* n x n: whether one has to end before another begins */
+    int n;
+    unsigned beside;
+    uint64_t launched;
 };
 
 /* What a library on top of the driver holds. */
@@ -106,6 +127,10 @@ typedef struct Op {
     unsigned shared;
     char *arguments; /* of a launch, each in SIM_ARGUMENT bytes; of work of a library its data, of `bytes` */
     SimWork *work;
+    int node;     /* of the graph that it is captured in, or was launched with, */
+    Nodes behind; /* those right before it, */
+    const CudaGraphExec *graph;
+    uint64_t graph_launch; /* and by which launch of which graph it is; 0: by none */
 } Op;
 
 enum { SIM_ARGUMENT = 16, MOST_THREADS = 1024 };
@@ -225,7 +250,26 @@ int queue_refuses(CudaContext *);
 /* Forgets ops that wait, of a context or of all. */
 void queue_drop(const CudaContext *);
 
-/* Copies ops into a stream. */
-void queue_replay(const Op *first, CudaStream *);
+/* ---- driver_graphs.c ---- */
+
+/* Adds an op to what a stream captures. */
+int capture_add(CudaStream *, const Op *copy);
+
+/* Notes what an event stands behind in a capture; lets a stream wait for it there. */
+void capture_record(CudaEvent *, const CudaStream *);
+int capture_wait(CudaStream *, CudaEvent *);
+
+/* An op that the graph keeps: a copy. */
+Op *queue_copy(const Op *);
+
+/* Copies an op behind what a stream has to do. */
+void queue_append(const Op *, CudaStream *);
+
+/* Before an op runs: which others of its graph may run beside it. */
+void graph_begins(const Op *, unsigned launch);
+
+/* Whether a launch that ran before is of the same launch of a graph as the one that runs, and nothing says that it has to end
+ * before this one. */
+bool graph_beside(unsigned launch);
 
 #endif
