@@ -6,7 +6,7 @@
 #include "api/emit/emit.h"
 #include "api/verbs/explain.h"
 #include "codegen/cuda/cuda_module.h"
-#include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/kernel_cache.h"
 #include "runtime/log/log.h"
 
 /* A kernel, and how often the graphs launch it. */
@@ -43,26 +43,42 @@ static void add_part(Kernels *k, Map *seen, const CudaPart *part, Arena *arena)
 }
 
 /* What the assembler says of each. */
-static void add_uses(Kernels *k, const KernelUse *uses, size_t n, Arena *arena)
+static void add_uses(Kernels *k, const KernelObjects *made, Arena *arena)
 {
     Map known;
     map_open(&known, arena);
-    for (size_t i = 0; i < n; i++)
-        map_put(&known, uses[i].name, NULL)->value.cp = &uses[i];
+    for (size_t o = 0; o < made->n; o++) {
+        KernelUse *uses;
+        const size_t n = nvrtc_uses(made->list[o].log, arena, &uses);
+        for (size_t i = 0; i < n; i++)
+            map_put(&known, uses[i].name, NULL)->value.cp = &uses[i];
+    }
     for (size_t i = 0; i < k->n; i++) {
         const MapEntry *e = map_find(&known, k->list[i].kernel->name);
         k->list[i].use = e ? e->value.cp : NULL;
     }
 }
 
+/* Compiles all texts, or finds what an earlier run kept of them. */
+static Status compile(Command *c, Kernels *k)
+{
+    qcc_context *cx = c->cx;
+    const KernelCache cache = { .folder = cx->device.cache, .version = cx->device.version };
+    const int threads = cx->options.threads ? cx->options.threads : parallel_processors();
+    KernelObjects made;
+    Text prelude;
+    text_open(&prelude, &cx->scratch);
+    cuda_prelude(&prelude);
+    const KernelSource source = { text_get(&prelude), k->made.texts, k->made.n_texts, k->arch };
+    TRY(kernels_compile(&cache, &k->nvrtc, threads, &cx->diag, &source, &cx->scratch, &made));
+    add_uses(k, &made, &cx->scratch);
+    return OK;
+}
+
 static Status find_kernels(Command *c, const Module *module, const Graph *model, Kernels *k)
 {
     Arena *arena = &c->cx->scratch;
     Place place = ON_COMMAND_LINE;
-    const char *log;
-    KernelUse *uses;
-    Str bytes;
-    Text text;
     Map seen;
     place.where = "--kernels";
     TRY(nvrtc_load(&k->nvrtc, &c->cx->diag, place, arena));
@@ -74,13 +90,7 @@ static Status find_kernels(Command *c, const Module *module, const Graph *model,
     map_open(&seen, arena);
     for (size_t i = 0; i < k->made.n; i++)
         add_part(k, &seen, &k->made.parts[i], arena);
-    text_open(&text, arena);
-    cuda_prelude(&text);
-    cuda_module_print(&k->made, false, &text);
-    TRY(nvrtc_compile(&k->nvrtc, &c->cx->diag, text_get(&text), k->arch, NVRTC_CUBIN, arena, &bytes, &log));
-    const size_t n = nvrtc_uses(log, arena, &uses);
-    add_uses(k, uses, n, arena);
-    return OK;
+    return compile(c, k);
 }
 
 /* Those of tensor cores, which every architecture that NVRTC knows has for codes. */

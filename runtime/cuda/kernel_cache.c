@@ -21,7 +21,7 @@ enum {
 
 _Static_assert(AT_SUM + SHA256_BYTES <= HEAD, "the head of a file");
 
-static const char magic[AT_KEY] = "qcc kernels 1\n";
+static const char magic[AT_KEY] = "qcc kernels 2\n";
 static const char ending[] = ".cubin";
 
 void kernel_store_open(KernelStore *s, const KernelCache *cache, Diag *d, Arena *arena)
@@ -119,7 +119,7 @@ static int read_whole(const Opened *o, char *to, size_t n)
     return 0;
 }
 
-static void put_head(char *head, const KernelKey *key, Str cubin)
+static void put_head(char *head, const KernelKey *key, Str kept)
 {
     uint8_t sum[SHA256_BYTES];
     Sha256 s;
@@ -127,9 +127,9 @@ static void put_head(char *head, const KernelKey *key, Str cubin)
     memcpy(head, magic, sizeof magic);
     memcpy(head + AT_KEY, key->text, AT_SIZE - AT_KEY);
     for (int i = 0; i < 8; i++)
-        head[AT_SIZE + i] = (char)((uint64_t)cubin.n >> 8 * i);
+        head[AT_SIZE + i] = (char)((uint64_t)kept.n >> 8 * i);
     sha256_begin(&s);
-    sha256_add(&s, cubin.p, cubin.n);
+    sha256_add(&s, kept.p, kept.n);
     sha256_end(&s, sum);
     memcpy(head + AT_SUM, sum, sizeof sum);
 }
@@ -164,7 +164,7 @@ static void take_away(KernelStore *s, const char *path)
         tell(s, path, "cannot be removed", errno);
 }
 
-bool kernel_store_find(KernelStore *s, const KernelKey *key, Str *cubin)
+bool kernel_store_find(KernelStore *s, const KernelKey *key, Str *kept)
 {
     Cleanup cleanup;
     char *bytes = NULL;
@@ -192,7 +192,7 @@ bool kernel_store_find(KernelStore *s, const KernelKey *key, Str *cubin)
         take_away(s, path);
         return false;
     }
-    *cubin = (Str){ bytes + HEAD, n - HEAD };
+    *kept = (Str){ bytes + HEAD, n - HEAD };
     return true;
 }
 
@@ -228,27 +228,27 @@ static void hear(void *user, const Message *m)
         *first = m->text;
 }
 
-static Status write_all(const KernelStore *s, Diag *d, const char *path, const char *head, Str cubin)
+static Status write_all(const KernelStore *s, Diag *d, const char *path, const char *head, Str kept)
 {
     FileOut f;
     TRY(file_create_on(&f, s->cache.disk, s->arena, d, path));
-    Status status = file_reserve(&f, (uint64_t)HEAD + cubin.n);
+    Status status = file_reserve(&f, (uint64_t)HEAD + kept.n);
     if (status == OK)
         status = file_write(&f, head, HEAD);
     if (status == OK)
-        status = file_write(&f, cubin.p, cubin.n);
+        status = file_write(&f, kept.p, kept.n);
     if (status == OK)
         return file_keep(&f);
     file_drop(&f);
     return status;
 }
 
-void kernel_store_keep(KernelStore *s, const KernelKey *key, Str cubin)
+void kernel_store_keep(KernelStore *s, const KernelKey *key, Str kept)
 {
     const char *path, *first = NULL;
     char head[HEAD];
     Diag d;
-    if (s->closed || cubin.n > MOST_BYTES - HEAD)
+    if (s->closed || kept.n > MOST_BYTES - HEAD)
         return;
     const int error = make_folders(s);
     if (error) {
@@ -257,10 +257,10 @@ void kernel_store_keep(KernelStore *s, const KernelKey *key, Str cubin)
         return;
     }
     path = path_of(s, key);
-    put_head(head, key, cubin);
+    put_head(head, key, kept);
     diag_open(&d, s->arena, hear, &first);
     s->wrote = true;
-    if (write_all(s, &d, path, head, cubin) == OK)
+    if (write_all(s, &d, path, head, kept) == OK)
         return;
     s->closed = true;
     if (!s->told)

@@ -30,7 +30,8 @@ typedef struct KernelSource {
 typedef struct KernelObject {
     size_t first, n;
     Str cubin;
-    bool was_kept; /* nothing had to be compiled */
+    const char *log; /* what the assembler says of its kernels (nvrtc_uses) */
+    bool was_kept;   /* nothing had to be compiled */
 } KernelObject;
 
 typedef struct KernelObjects {
@@ -65,11 +66,11 @@ void kernel_store_open(KernelStore *s, const KernelCache *cache, Diag *d, Arena 
 /* What the bytes depend on: versions, options, architecture, texts. */
 KernelKey kernel_key(const KernelStore *s, const Nvrtc *nvrtc, const char *arch, const char *text);
 
-/* Whether it is kept; its bytes live in the arena of the store. */
-bool kernel_store_find(KernelStore *s, const KernelKey *key, Str *cubin);
+/* Whether bytes are kept under a key; they live in the arena of the store. */
+bool kernel_store_find(KernelStore *s, const KernelKey *key, Str *kept);
 
-/* Keeps it, where that is possible. */
-void kernel_store_keep(KernelStore *s, const KernelKey *key, Str cubin);
+/* Keeps them, where that is possible. */
+void kernel_store_keep(KernelStore *s, const KernelKey *key, Str kept);
 
 /* Ends the use: what is too much goes, and what killed processes left. */
 void kernel_store_close(KernelStore *s);

@@ -59,14 +59,42 @@ static void run_jobs(void *arg, int64_t begin, int64_t end, int worker)
             nvrtc_job_run(r->nvrtc, &r->jobs[i - 1]);
 }
 
+/* ---- what is kept of an object: the cubin, the log and its NUL, and how long the cubin is ---- */
+
+enum { BEHIND = 8 };
+
+static Str pack(const KernelObject *o, Arena *arena)
+{
+    const uint64_t cubin = o->cubin.n;
+    const size_t log = strlen(o->log) + 1, n = o->cubin.n + log + BEHIND;
+    char *bytes = arena_alloc(arena, n);
+    memcpy(bytes, o->cubin.p, o->cubin.n);
+    memcpy(bytes + o->cubin.n, o->log, log);
+    memcpy(bytes + o->cubin.n + log, &cubin, BEHIND);
+    return (Str){ bytes, n };
+}
+
+static bool unpack(Str bytes, KernelObject *o)
+{
+    uint64_t cubin;
+    if (bytes.n <= BEHIND)
+        return false;
+    memcpy(&cubin, bytes.p + bytes.n - BEHIND, BEHIND);
+    if (cubin >= bytes.n - BEHIND || bytes.p[bytes.n - BEHIND - 1])
+        return false;
+    o->cubin = (Str){ bytes.p, (size_t)cubin };
+    o->log = bytes.p + cubin;
+    return true;
+}
+
 /* Takes what came of a round. */
 static Status take_jobs(Compile *c)
 {
     Round *r = &c->round;
     for (int i = 0; i < r->n; i++) {
-        const char *log;
-        TRY(nvrtc_job_take(r->nvrtc, c->d, &r->jobs[i], c->arena, &r->objects[i]->cubin, &log));
-        kernel_store_keep(&c->store, &r->keys[i], r->objects[i]->cubin);
+        KernelObject *o = r->objects[i];
+        TRY(nvrtc_job_take(r->nvrtc, c->d, &r->jobs[i], c->arena, &o->cubin, &o->log));
+        kernel_store_keep(&c->store, &r->keys[i], pack(o, &c->scratch));
     }
     end_jobs(r);
     return OK;
@@ -107,7 +135,8 @@ static Status add_object(Compile *c, KernelObject *o)
     const ArenaMark before = arena_mark(&c->scratch);
     const char *text = text_of(c, o);
     const KernelKey key = kernel_key(&c->store, r->nvrtc, c->source->arch, text);
-    o->was_kept = kernel_store_find(&c->store, &key, &o->cubin);
+    Str kept;
+    o->was_kept = kernel_store_find(&c->store, &key, &kept) && unpack(kept, o);
     if (o->was_kept) {
         arena_reset(&c->scratch, before);
         return OK;

@@ -24,6 +24,20 @@ static bool same(const KernelObjects *a, const KernelObjects *b, bool kept)
     return good;
 }
 
+/* Each kernel of an object is there with its registers, in the order of the log; times of compilers are no part of that. */
+static bool same_uses(const KernelObjects *a, const KernelObjects *b, Arena *arena)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < a->n; i++) {
+        KernelUse *x, *y;
+        const size_t n = nvrtc_uses(a->list[i].log, arena, &x);
+        good = n == a->list[i].n && n == nvrtc_uses(b->list[i].log, arena, &y);
+        for (size_t k = 0; good && k < n; k++)
+            good = strcmp(x[k].name, y[k].name) == 0 && x[k].registers > 0 && x[k].registers == y[k].registers;
+    }
+    return good;
+}
+
 /* Compiled on one thread, on two, and found: the same bytes. */
 static bool compile_all(const Nvrtc *nvrtc, NvrtcRoom *r)
 {
@@ -37,7 +51,8 @@ static bool compile_all(const Nvrtc *nvrtc, NvrtcRoom *r)
     bool good = kernels_compile(&cache, nvrtc, 1, &r->diag, &s, &r->arena, &one) == OK;
     cache.folder = folder;
     good = good && kernels_compile(&cache, nvrtc, 2, &r->diag, &s, &r->arena, &two) == OK && same(&one, &two, false);
-    return good && kernels_compile(&cache, nvrtc, 2, &r->diag, &s, &r->arena, &found) == OK && same(&two, &found, true);
+    return good && kernels_compile(&cache, nvrtc, 2, &r->diag, &s, &r->arena, &found) == OK &&
+           same(&two, &found, true) && same_uses(&one, &two, &r->arena) && same_uses(&two, &found, &r->arena);
 }
 
 static void what_is_compiled_is_found(void **state)

@@ -112,7 +112,7 @@ static Status bounded(void *arg)
     char first[600];
     compile_with(c, &cache, &fake, 1, &s, &o);
     strcpy(first, file_of(cache.folder));
-    const uint64_t each = o.list[0].cubin.n + 128;
+    const uint64_t each = o.list[0].cubin.n + strlen(o.list[0].log) + 1 + 8 + 128;
     cache.most = 5 * each + each / 2;
     write_bytes(in_folder("bounded/README.cubin"), "mine", 4);
     for (int i = 0; i < 20; i++) {
