@@ -30,6 +30,8 @@ void cuda_call_head(CallMaker *m, const char *part, int64_t blocks, int threads)
 {
     CudaKernel *k = &m->launch->kernels[m->launch->n++];
     Text *out = m->w.out;
+    if (m->launch->n > 1)
+        text_char(out, '\n');
     *k = (CudaKernel){ arena_printf(out->arena, "%s_%s", m->name, part), blocks, threads, m->tensor };
     /* sums of a warp want registers more than a processor wants blocks */
     text_printf(out, "extern \"C\" __global__ void __launch_bounds__(%d%s)\n%s(", threads, m->tensor ? ", 1" : "",
@@ -146,21 +148,28 @@ static void print_term(const CallMaker *m, int indent, bool segments)
     text_printf(out, "%*ssum = 0;\n%*sterms = 0;\n%*s}\n", at + 4, "", at + 4, "", at, "");
 }
 
-void cuda_call_total(const CallMaker *m, bool segments)
+bool cuda_call_adds(const CallMaker *m)
+{
+    return m->call->n_in > BIAS && in(m->call, BIAS);
+}
+
+void cuda_call_total(const CallMaker *m, bool segments, int indent)
 {
     const char *t = dtype_name(m->arithmetic), *value = "sum";
+    const int at = 4 * indent;
     Text *out = m->w.out;
     if (segments) {
-        text_printf(out, "    if (terms)\n        sum_push_%s(&segments, sum);\n", t);
-        text_printf(out, "    sum = sum_total_%s(&segments);\n", t);
+        text_printf(out, "%*sif (terms)\n%*ssum_push_%s(&segments, sum);\n", at, "", at + 4, "", t);
+        text_printf(out, "%*ssum = sum_total_%s(&segments);\n", at, "", t);
     }
-    if (m->call->n_in > BIAS && in(m->call, BIAS)) {
-        const char *at = arena_printf(m->w.arena, "in%d[%s]", cuda_call_argument(m, BIAS), bias_place(m));
+    if (cuda_call_adds(m)) {
+        const char *place = arena_printf(m->w.arena, "in%d[%s]", cuda_call_argument(m, BIAS), bias_place(m));
         const DType own = in(m->call, BIAS)->type->dtype;
-        text_printf(out, "    sum = sum + %s;\n",
-                    own == m->arithmetic ? at : cuda_load(&m->words, own, m->arithmetic, at));
+        text_printf(out, "%*ssum = sum + %s;\n", at, "",
+                    own == m->arithmetic ? place : cuda_load(&m->words, own, m->arithmetic, place));
     }
-    text_printf(out, "    out0[o] = %s;\n", cuda_store(&m->words, m->arithmetic, cuda_call_result(m, 0)->dtype, value));
+    text_printf(out, "%*sout0[o] = %s;\n", at, "",
+                cuda_store(&m->words, m->arithmetic, cuda_call_result(m, 0)->dtype, value));
 }
 
 static const char *print_chain(CallMaker *m)
@@ -184,7 +193,7 @@ static const char *print_chain(CallMaker *m)
     print_term(m, 1 + open, segments);
     for (int i = open; i > 0; i--)
         text_printf(m->w.out, "%*s}\n", 4 * i, "");
-    cuda_call_total(m, segments);
+    cuda_call_total(m, segments, 1);
     text_printf(m->w.out, "}\n");
     return NULL;
 }

@@ -36,7 +36,10 @@ void cuda_call_head(CallMaker *m, const char *part, int64_t blocks, int threads)
 void cuda_call_factor(const CallMaker *m, int operand, const char *name, int at);
 
 /* Prints what becomes of `sum` as element `o`, at r0, .. of the result; of segments where there are several. */
-void cuda_call_total(const CallMaker *m, bool segments);
+void cuda_call_total(const CallMaker *m, bool segments, int indent);
+
+/* Whether something stands beside the sum. */
+bool cuda_call_adds(const CallMaker *m);
 
 /* Prints the kernels of a sum of products by tiles; false, and nothing, where these are not worth it. */
 bool cuda_tile(CallMaker *m);

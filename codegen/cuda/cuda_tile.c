@@ -148,6 +148,16 @@ static void print_words(const Tile *t, int operand, int kind)
     text_printf(out, "            %s[at][h] = v;\n        }\n", operand ? "ys" : "xs");
 }
 
+/* The digit of a number that goes on at every `below` and counts to `extent` (0: the last one), without what says nothing. */
+static const char *digit(const Tile *t, const char *number, int64_t below, int64_t extent)
+{
+    Arena *arena = t->m->w.arena;
+    if (extent == 1)
+        return "0";
+    const char *over = below > 1 ? arena_printf(arena, "%s / %" PRId64, number, below) : number;
+    return extent ? arena_printf(arena, "%s %% %" PRId64, over, extent) : over;
+}
+
 static void print_shared(const Tile *t)
 {
     Text *out = t->m->w.out;
@@ -173,12 +183,11 @@ static void print_head(const Tile *t, int64_t blocks)
     t->m->tensor = false;
     text_printf(out, "    typedef %s T;\n", dtype_name(t->m->arithmetic));
     print_shared(t);
-    text_printf(out,
-                "    const %s block = blockIdx.x, tile1 = block %% %" PRId64 ", tile0 = block / %" PRId64 " %% %" PRId64
-                ";\n",
-                i, t->tiles[COLUMNS], t->tiles[COLUMNS], t->tiles[ROWS]);
-    text_printf(out, "    const %s segment = block / %" PRId64 " %% %" PRId64 ", stack = block / %" PRId64 ";\n", i,
-                t->tiles[ROWS] * t->tiles[COLUMNS], t->segments, t->tiles[ROWS] * t->tiles[COLUMNS] * t->segments);
+    const int64_t tiles = t->tiles[ROWS] * t->tiles[COLUMNS];
+    text_printf(out, "    const %s block = blockIdx.x, tile1 = %s, tile0 = %s;\n", i,
+                digit(t, "block", 1, t->tiles[COLUMNS]), digit(t, "block", t->tiles[COLUMNS], t->tiles[ROWS]));
+    text_printf(out, "    const %s segment = %s, stack = %s;\n", i, digit(t, "block", tiles, t->segments),
+                digit(t, "block", tiles * t->segments, t->extent[STACKS] == 1));
     text_printf(out, "    const %s from = segment * %d, to = from + %d < %" PRId64 " ? from + %d : %" PRId64 ";\n", i,
                 PANEL_SEGMENT, PANEL_SEGMENT, t->k, PANEL_SEGMENT, t->k);
     cuda_walk_digits(w, t->axes[STACKS], t->n_axes[STACKS], "stack", 1);
@@ -224,16 +233,14 @@ static void print_multiply(const Tile *t)
     }
 }
 
-/* The coordinates of element `o` of the result, which a bias lies by. */
+/* The coordinates of element `o` of the result, where a bias lies by them. */
 static void print_coordinates(const Tile *t, int indent)
 {
     const Type *y = access_result(t->m->call, 0);
     int64_t below = 1;
-    for (int d = y->rank - 1; d >= 0; d--) {
-        text_printf(t->m->w.out, "%*sconst %s r%d = o / %" PRId64, 4 * indent, "", t->m->w.index, d, below);
-        if (d > 0)
-            text_printf(t->m->w.out, " %% %" PRId64, y->dims[d]);
-        text_printf(t->m->w.out, ";\n");
+    for (int d = cuda_call_adds(t->m) ? y->rank - 1 : -1; d >= 0; d--) {
+        text_printf(t->m->w.out, "%*sconst %s r%d = %s;\n", 4 * indent, "", t->m->w.index, d,
+                    digit(t, "o", below, d > 0 ? y->dims[d] : 0));
         below *= y->dims[d];
     }
 }
@@ -244,26 +251,27 @@ static void print_squares(const Tile *t)
     Text *out = w->out;
     for (int side = 0; side < 2; side++) {
         const char *i = side ? "j" : "i";
-        text_printf(out, "#pragma unroll\n    for (u32 %s = 0; %s < %d; %s++) {\n", i, i, t->shape.each, i);
-        text_printf(out, "    const %s at%d = tile%d * %" PRId64 " + ", w->index, side, side, t->side);
+        const int at = 4 * side + 4;
+        text_printf(out, "#pragma unroll\n%*sfor (u32 %s = 0; %s < %d; %s++) {\n", at, "", i, i, t->shape.each, i);
+        text_printf(out, "%*sconst %s at%d = tile%d * %" PRId64 " + ", at + 4, "", w->index, side, side, t->side);
         if (t->tensor)
             text_printf(out, "warp_%s<%d>(%s);\n", side ? "column" : "row", t->shape.each / 2, i);
         else
             text_printf(out, "%s + %d * %s;\n", side ? "column" : "row", SIDE, i);
-        text_printf(out, "    if (at%d >= %" PRId64 ")\n        continue;\n", side, t->extent[side]);
+        text_printf(out, "%*sif (at%d >= %" PRId64 ")\n%*scontinue;\n", at + 4, "", side, t->extent[side], at + 8, "");
     }
-    cuda_walk_digits(w, t->axes[ROWS], t->n_axes[ROWS], "at0", 1);
-    cuda_walk_digits(w, t->axes[COLUMNS], t->n_axes[COLUMNS], "at1", 1);
-    text_printf(out, "    const %s o = %s;\n    T sum = sums%s;\n", w->index,
+    cuda_walk_digits(w, t->axes[ROWS], t->n_axes[ROWS], "at0", 3);
+    cuda_walk_digits(w, t->axes[COLUMNS], t->n_axes[COLUMNS], "at1", 3);
+    text_printf(out, "            const %s o = %s;\n            T sum = sums%s;\n", w->index,
                 cuda_walk_place(w, &w->it.out[0], access_result(t->m->call, 0)),
                 t->tensor ? "[i / 2][j / 2][i % 2 * 2 + j % 2]" : "[i][j]");
     if (t->segments > 1) {
-        text_printf(out, "    ((T *)scratch)[segment * (i64)%" PRId64 " + o] = sum;\n", cuda_walk_elements(w));
+        text_printf(out, "            ((T *)scratch)[segment * (i64)%" PRId64 " + o] = sum;\n", cuda_walk_elements(w));
     } else {
-        print_coordinates(t, 1);
-        cuda_call_total(t->m, false);
+        print_coordinates(t, 3);
+        cuda_call_total(t->m, false, 3);
     }
-    text_printf(out, "    }\n    }\n");
+    text_printf(out, "        }\n    }\n");
     cuda_call_close(t->m);
 }
 
@@ -296,7 +304,7 @@ static void print_join(const Tile *t)
     print_coordinates(t, 1);
     text_printf(t->m->w.out, "    %s sum = sum_parts_%s((const %s *)scratch + o, %" PRId64 ", %" PRId64 ");\n", type,
                 type, type, t->segments, n);
-    cuda_call_total(t->m, false);
+    cuda_call_total(t->m, false, 1);
     cuda_call_close(t->m);
 }
 
