@@ -54,6 +54,7 @@ static Status apply_settings(Command *c)
         cx->device.cache = cache_folder(cache);
     if (option_given(l, OPT_exact))
         cx->options.exact = true;
+    cx->device.ranges = cx->device.ranges || option_given(l, OPT_nvtx);
     if (option_text(l, OPT_matmul))
         TRY(products_read(&cx->diag, ON_COMMAND_LINE, option_text(l, OPT_matmul), &cx->device.products));
     if (option_text(l, OPT_threads) && !cx->pool)

@@ -3,6 +3,7 @@
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launches.h"
 #include "runtime/cuda/products.h"
+#include "runtime/cuda/ranges.h"
 #include "runtime/host/host.h"
 
 /* A call of the engine, during which the device's context is the current one, also where a jump ends it. */
@@ -57,10 +58,23 @@ static Status open_products(Ir *ir, const EngineOptions *options, Arena *arena, 
     return leave(&e, space_status(&device->space));
 }
 
+/* What profilers are told by, where that is asked for: without it a run is as good. */
+static void open_ranges(Ir *ir, const EngineOptions *options, Arena *arena, Device *device)
+{
+    Ranges *ranges = NEW(arena, Ranges);
+    const char *why = options->device.ranges ? ranges_find(ranges, arena) : NULL;
+    if (why)
+        (void)message_send(
+            message_new(ir->diag, SEVERITY_WARNING, OK, NOWHERE, "no profiler is told of ranges: %s", why));
+    else if (options->device.ranges)
+        device->ranges = ranges;
+}
+
 static Status open(Ir *ir, const EngineOptions *options, int n_kept, Arena *arena, Values **values)
 {
     Device *device = NEW(arena, Device);
     TRY(device_open(device, ir->diag, ir->memory, options->device.number, arena));
+    open_ranges(ir, options, arena, device);
     const Status status = open_products(ir, options, arena, device);
     if (status != OK) {
         device_close(device);

@@ -31,12 +31,13 @@ typedef struct Device {
     DeviceBlock *taken;                     /* blocks in use, */
     DeviceBlock *spare;                     /* and those that wait to be used again */
     size_t taken_bytes;
-    int failed;                /* the number of the first error */
-    const char *asked;         /* what failed, for people, */
-    const char *why;           /* and what a library said of it; null: the driver says it */
-    size_t wanted;             /* where memory ended */
-    Status said;               /* of a failure that was reported where it was found */
-    struct Products *products; /* a library that makes products; null: kernels do */
+    int failed;                  /* the number of the first error */
+    const char *asked;           /* what failed, for people, */
+    const char *why;             /* and what a library said of it; null: the driver says it */
+    size_t wanted;               /* where memory ended */
+    Status said;                 /* of a failure that was reported where it was found */
+    const struct Ranges *ranges; /* what profilers are told by; null: nobody asked */
+    struct Products *products;   /* a library that makes products; null: kernels do */
     bool entered, outlives;
     Cleanup cleanup;
 } Device;

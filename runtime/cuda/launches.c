@@ -1,5 +1,7 @@
 #include "runtime/cuda/launches.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/text.h"
 #include "runtime/cuda/kernel_cache.h"
@@ -18,6 +20,7 @@ static void keep(ProgramRunner *p)
 static void close(ProgramRunner *p)
 {
     DeviceLaunches *d = launches_of(p);
+    ranges_end(d->device->ranges, &d->range);
     caller_close(d->caller);
     if (d->draws)
         space_of(p)->does->give(space_of(p), d->draws);
@@ -47,6 +50,8 @@ static void settle(ProgramRunner *p, char *at)
 static void begin(ProgramRunner *p, uint64_t seed, uint64_t step)
 {
     const uint64_t draws[DRAWS] = { seed, step };
+    const char *name = p->program->graph->name;
+    ranges_begin(launches_of(p)->device->ranges, &launches_of(p)->range, name ? name : "graph", step);
     caller_begin(launches_of(p)->caller, seed, step);
     if (launches_of(p)->draws)
         space_write(space_of(p), launches_of(p)->draws, draws, sizeof draws);
@@ -133,7 +138,7 @@ static Status ask_refused(ProgramRunner *p, int from, int end)
     return OK;
 }
 
-static Status run(ProgramRunner *p, int end)
+static Status run_launches(ProgramRunner *p, int end)
 {
     const int from = p->at;
     while (p->at < end) {
@@ -153,6 +158,29 @@ static Status run(ProgramRunner *p, int end)
     }
     TRY(ask_refused(p, from, end));
     return program_stopped(p) ? INTERRUPTED : OK;
+}
+
+/* What the launches to come are called, for people. */
+static const char *name_parts(const ProgramRunner *p, int end, char *text, size_t bytes)
+{
+    const Launch *list = p->program->launches;
+    const StepPart first = list[p->at].part, last = list[end - 1].part;
+    snprintf(text, bytes, first == last ? "%s" : "%s to %s", step_part_name(first), step_part_name(last));
+    return text;
+}
+
+static Status run(ProgramRunner *p, int end)
+{
+    const Ranges *ranges = launches_of(p)->device->ranges;
+    char name[64];
+    if (!ranges || p->at >= end)
+        return run_launches(p, end);
+    (void)ranges->push(name_parts(p, end, name, sizeof name));
+    const Status status = run_launches(p, end);
+    (void)ranges->pop();
+    if (p->at == p->program->n_launches)
+        ranges_end(ranges, &launches_of(p)->range);
+    return status;
 }
 
 static const LaunchesClass launches = {

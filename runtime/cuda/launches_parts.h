@@ -5,6 +5,7 @@
 
 #include "ops/machine/caller.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/ranges.h"
 #include "runtime/host/program_runner.h"
 
 /* What a kernel is called with: addresses, and where each of them stands. */
@@ -45,6 +46,7 @@ typedef struct DeviceLaunches {
     CudaAddress *now;   /* addresses of launches that are about to run */
     size_t cap_now;
     size_t scratch;
+    RangeId range;      /* of the run under way, which profilers are told */
     CudaEvent **events; /* between launches that somebody watches, n_launches + 1; null: nobody did */
 } DeviceLaunches;
 

@@ -1,4 +1,4 @@
-# A simulated device: libcuda.so.1, libnvrtc.so.13 and libcublasLt.so.13 in BUILD/sim, which the library finds by their names where
+# A simulated device: libcuda.so.1, libnvrtc.so.13, libcublasLt.so.13 and libnvToolsExt.so.1 in BUILD/sim, which the library finds by their names where
 # LD_LIBRARY_PATH holds that folder.  No sanitizer looks at them: stacks change under it.
 if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     return() # its fibers switch stacks as that processor does
@@ -19,7 +19,9 @@ set_target_properties(sim_nvrtc PROPERTIES OUTPUT_NAME nvrtc)
 add_library(sim_cublas SHARED simcuda/cublas.c simcuda/cublas_choose.c simcuda/cublas_multiply.c)
 set_target_properties(sim_cublas PROPERTIES OUTPUT_NAME cublasLt)
 target_link_libraries(sim_cublas PRIVATE sim_cuda)
-foreach(target sim_cuda sim_nvrtc sim_cublas)
+add_library(sim_nvtx SHARED simcuda/nvtx.c)
+set_target_properties(sim_nvtx PROPERTIES OUTPUT_NAME nvToolsExt)
+foreach(target sim_cuda sim_nvrtc sim_cublas sim_nvtx)
     target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
     target_compile_definitions(${target} PRIVATE SIM_TESTS="${CMAKE_CURRENT_SOURCE_DIR}" SIM_CACHE="${sim_folder}/cache"
                                                  SIM_CHECKS=${sim_checks})
@@ -27,7 +29,7 @@ foreach(target sim_cuda sim_nvrtc sim_cublas)
     target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS} Threads::Threads)
     set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${sim_folder})
 endforeach()
-set_target_properties(sim_cuda PROPERTIES VERSION 1 SOVERSION 1)
+set_target_properties(sim_cuda sim_nvtx PROPERTIES VERSION 1 SOVERSION 1)
 set_target_properties(sim_nvrtc sim_cublas PROPERTIES VERSION 13 SOVERSION 13)
 # simcuda/tests/NAME.c: the simulated device itself.
 file(GLOB programs CONFIGURE_DEPENDS simcuda/tests/*.c)
@@ -36,7 +38,7 @@ foreach(source IN LISTS programs)
     add_executable(test_simcuda_${name} ${source})
     target_link_libraries(test_simcuda_${name} PRIVATE ${floors} PkgConfig::CMOCKA m ${CMAKE_DL_LIBS} Threads::Threads)
     target_include_directories(test_simcuda_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-    add_dependencies(test_simcuda_${name} sim_cuda sim_nvrtc sim_cublas)
+    add_dependencies(test_simcuda_${name} sim_cuda sim_nvrtc sim_cublas sim_nvtx)
     add_test(NAME simcuda/${name} COMMAND test_simcuda_${name})
     set_tests_properties(simcuda/${name} PROPERTIES LABELS fast ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none")
 endforeach()
@@ -48,12 +50,12 @@ foreach(program engines:slow engines_sweep:long)
     target_link_libraries(test_simcuda_${name} PRIVATE test_support ${floors} PkgConfig::CMOCKA m ${CMAKE_DL_LIBS} Threads::Threads)
     target_include_directories(test_simcuda_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
     target_compile_definitions(test_simcuda_${name} PRIVATE QCC_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    add_dependencies(test_simcuda_${name} sim_cuda sim_nvrtc sim_cublas)
+    add_dependencies(test_simcuda_${name} sim_cuda sim_nvrtc sim_cublas sim_nvtx)
     add_test(NAME simcuda/${name} COMMAND test_simcuda_${name})
     set_tests_properties(simcuda/${name} PROPERTIES LABELS ${label} ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none")
 endforeach()
 add_executable(test_simcuda_faults simcuda/faults.c)
-add_dependencies(test_simcuda_faults sim_cuda sim_nvrtc sim_cublas qcc)
+add_dependencies(test_simcuda_faults sim_cuda sim_nvrtc sim_cublas sim_nvtx qcc)
 add_test(NAME simcuda/faults COMMAND test_simcuda_faults $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR})
 set_tests_properties(simcuda/faults PROPERTIES LABELS slow ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none")
 # command/*.txt: command lines on the simulated device, in the folder of tests/command; `ninja simcuda_update` writes answers.
@@ -62,7 +64,7 @@ add_test(NAME simcuda/command COMMAND test_command ${CMAKE_BINARY_DIR} ${CMAKE_C
 set_tests_properties(simcuda/command PROPERTIES LABELS slow ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none")
 add_custom_target(simcuda_update COMMAND ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${sim_folder} QCC_CACHE=none $<TARGET_FILE:test_command>
                   --update ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/command ${cases}
-                  DEPENDS test_command qcc qcc_opt sim_cuda sim_nvrtc sim_cublas VERBATIM)
+                  DEPENDS test_command qcc qcc_opt sim_cuda sim_nvrtc sim_cublas sim_nvtx VERBATIM)
 # The command on it, and kernels that are kept; stored models by the program that machines with a GPU run.
 add_test(NAME simcuda/cache COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/simcuda/cache $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR})
 set(sim_models ${CMAKE_CURRENT_SOURCE_DIR}/data/exports/mlp-training-16-static.onnx
