@@ -41,6 +41,8 @@ static const char *print_contract(const CudaModule *m, const Launch *l, const ch
     why = cuda_print(&text, &tape, m->ops, name, &rest);
     if (why)
         return why;
+    if (product.n + rest.n > CUDA_KERNELS)
+        return "more kernels than a launch has";
     join(launch, &product);
     join(launch, &rest);
     *n_product = product.n;
