@@ -138,7 +138,7 @@ DrawLoop *kernels_draw(const Kernels *level)
     return level->draw;
 }
 
-LargestLoop *kernels_largest(const Kernels *level)
+const LargestLoops *kernels_largest(const Kernels *level)
 {
     return level->largest;
 }

@@ -168,15 +168,23 @@ typedef struct DrawKey {
 /* out[i] = the number of the element with logical index first + i; `limit` is that of PHILOX_KEEP. */
 typedef void DrawLoop(const DrawKey *key, PhiloxLaw law, f32 limit, u64 first, size_t n, f32 *out);
 
-/* Windows side by side that see the same taps of an image: `rows` rows of `cols` taps, so far apart, and the next window
- * `stride` elements on. */
+/* Windows side by side that see the same rows of an image: `rows` rows of `cols` taps, so far apart, and the next window
+ * `stride` columns on.  The first one begins `before` columns ahead of the image, or within it (below 0); of the `width` columns
+ * of the image each sees one at least. */
 typedef struct WindowTaps {
-    i32 rows, cols, row_step, col_step, stride;
+    i32 rows, cols, row_step, col_step, stride, before, width;
 } WindowTaps;
 
-/* where[i] = the largest tap of window i of n, from the window's first one, where x points for the first window: the first of
- * equals, a NaN above all numbers, 0 above -0.  A row of taps reaches over less than LARGEST_REACH elements. */
-typedef void LargestLoop(const WindowTaps *taps, const f32 *x, size_t n, i32 *where);
+/* The largest tap of each of n windows: the first of equals, a NaN above all numbers, 0 above -0.  x and dx point to the first
+ * column of the row that the first row of taps sees; a row of taps reaches over less than LARGEST_REACH elements. */
+typedef struct LargestLoops {
+    /* where[i] = the tap, from where window i begins */
+    void (*find)(const WindowTaps *taps, const f32 *x, size_t n, i32 *where);
+    /* y[i] = what stands there; false: a NaN does somewhere, and y is nothing */
+    bool (*values)(const WindowTaps *taps, const f32 *x, size_t n, f32 *y);
+    /* adds y[i] to the element where[i], window after window; nothing that windows may see in dx is -0 */
+    void (*add)(const WindowTaps *taps, const i32 *where, const f32 *y, size_t n, f32 *dx);
+} LargestLoops;
 
 enum { LARGEST_REACH = 128 };
 
@@ -282,8 +290,8 @@ const ReduceLoops *kernels_reduce(const Kernels *level, ReduceKind kind, Arithme
 /* The loop that draws. */
 DrawLoop *kernels_draw(const Kernels *level);
 
-/* The loop that finds the largest of windows. */
-LargestLoop *kernels_largest(const Kernels *level);
+/* The loops of the largest of windows. */
+const LargestLoops *kernels_largest(const Kernels *level);
 
 /* The loops over few taps. */
 const TapLoops *kernels_taps(const Kernels *level);

@@ -153,41 +153,40 @@ static i64 lowest_i64(DType d)
 
 enum { SIDE_BY_SIDE = 64 }; /* windows that are looked at together */
 
-/* Windows of a line of an image that see the same taps: all columns of the kernel, and those of its rows that are inside. */
-typedef struct Beside {
-    int64_t from, to; /* windows */
-    i64 first;        /* the first tap of the first of them */
-    WindowTaps taps;
-} Beside;
-
 static int64_t ceil_div(int64_t x, int64_t y)
 {
     return x <= 0 ? 0 : (x + y - 1) / y;
 }
 
-/* Which windows of a line these are: none, if from is to. */
-static Beside runs_beside(const Window *w, const int64_t *line)
+LineWindows pool_line_windows(const Window *w, const int64_t *line, bool partly)
 {
-    Beside b = { 0 };
+    LineWindows b = { 0 };
     if (w->rank != 2 || w->in[0] * w->in[1] > INT32_MAX || (w->kernel[1] - 1) * w->dilation[1] >= LARGEST_REACH)
         return b;
     const int64_t top = line[0] * w->stride[0] - w->begin[0], down = w->dilation[0], across = w->dilation[1];
-    const int64_t skipped = ceil_div(-top, down), left = (w->kernel[1] - 1) * across;
+    const int64_t skipped = ceil_div(-top, down), left = (w->kernel[1] - 1) * across, begin = w->begin[1];
     const int64_t room = w->in[0] - top <= 0 ? 0 : ceil_div(w->in[0] - top, down);
     const int64_t rows = (room < w->kernel[0] ? room : w->kernel[0]) - skipped;
-    const int64_t from = ceil_div(w->begin[1], w->stride[1]);
-    int64_t to = w->in[1] + w->begin[1] - left - 1 < 0 ? 0 : (w->in[1] + w->begin[1] - left - 1) / w->stride[1] + 1;
+    const int64_t last = w->in[1] + begin - left - 1;
+    int64_t from = ceil_div(begin, w->stride[1]), to = last < 0 ? 0 : last / w->stride[1] + 1;
     to = to < w->out[1] ? to : w->out[1];
     if (rows <= 0 || from >= to)
         return b;
+    if (partly) { /* one sees all: the data is longer than taps are apart, so that between its ends none is skipped */
+        from = ceil_div(begin - left, w->stride[1]);
+        to = (w->in[1] + begin - 1) / w->stride[1] + 1;
+        to = to < w->out[1] ? to : w->out[1];
+    }
     b.from = from;
     b.to = to;
-    b.first = (top + skipped * down) * w->in[1] + from * w->stride[1] - w->begin[1];
+    b.row = (top + skipped * down) * w->in[1];
     b.taps = (WindowTaps){ .rows = (i32)rows,
                            .cols = (i32)w->kernel[1],
                            .row_step = (i32)(down * w->in[1]),
                            .col_step = (i32)across,
-                           .stride = (i32)w->stride[1] };
+                           .stride = (i32)w->stride[1],
+                           .before = (i32)(begin - from * w->stride[1]),
+                           .width = (i32)w->in[1] };
     return b;
 }
 
@@ -198,7 +197,7 @@ static Beside runs_beside(const Window *w, const int64_t *line)
         memset(where, 0, (size_t)n * sizeof *where);                                                                   \
         for (i32 k = 1; k < t->rows * t->cols; k++) {                                                                  \
             const i32 at = k / t->cols * t->row_step + k % t->cols * t->col_step;                                      \
-            const T *from = x;                                                                                         \
+            const T *from = x - t->before;                                                                             \
             for (int64_t i = 0; i < n; i++, from += t->stride)                                                         \
                 where[i] ^= (where[i] ^ at) & -(i32)(BETTER(from[at], from[where[i]]));                                \
         }                                                                                                              \
@@ -234,16 +233,16 @@ static Beside runs_beside(const Window *w, const int64_t *line)
     void pool_largest_line_##T(const Kernels *level, const Window *w, const T *x, const int64_t *line, i64 *where)     \
     {                                                                                                                  \
         const int last = w->rank - 1;                                                                                  \
-        const Beside b = runs_beside(w, line);                                                                         \
+        LineWindows b = pool_line_windows(w, line, ALL_OF_##T);                                                        \
         int64_t at[MAX_SPATIAL];                                                                                       \
         i32 found[SIDE_BY_SIDE];                                                                                       \
         memcpy(at, line, sizeof at);                                                                                   \
         for (int64_t i = b.from; i < b.to; i += SIDE_BY_SIDE) {                                                        \
-            const int64_t first = b.first + (i - b.from) * b.taps.stride;                                              \
-            const int64_t n = b.to - i < SIDE_BY_SIDE ? b.to - i : SIDE_BY_SIDE;                                       \
-            const bool settled = largest_beside_##T(level, &b.taps, x + first, n, found);                              \
+            const int64_t first = b.row - b.taps.before, n = b.to - i < SIDE_BY_SIDE ? b.to - i : SIDE_BY_SIDE;        \
+            const bool settled = largest_beside_##T(level, &b.taps, x + b.row, n, found);                              \
             for (int64_t k = 0; k < n; k++)                                                                            \
                 where[i + k] = first + k * b.taps.stride + found[k];                                                   \
+            b.taps.before -= SIDE_BY_SIDE * b.taps.stride;                                                             \
             for (int64_t k = 0; k < n && !settled; k++) {                                                              \
                 at[last] = i + k;                                                                                      \
                 where[i + k] = plus_zero_##T(w, x, at, where[i + k]);                                                  \
@@ -263,8 +262,10 @@ static Beside runs_beside(const Window *w, const int64_t *line)
             const T *x = plane_##T(r, image, worker);                                                                  \
             int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
             for (int64_t j = image * r->out; j < (image + 1) * r->out; j += width) {                                   \
-                pool_largest_line_##T(r->kernels, &r->w, x, at, line);                                                 \
-                for (int64_t i = 0; i < width; i++) {                                                                  \
+                const bool made = !r->indices && line_values_##T(r, x, at, (T *)r->y + j);                             \
+                if (!made)                                                                                             \
+                    pool_largest_line_##T(r->kernels, &r->w, x, at, line);                                             \
+                for (int64_t i = 0; i < width && !made; i++) {                                                         \
                     i64 where = line[i];                                                                               \
                     ((T *)r->y)[j + i] = where < 0 ? lowest_##T(r->lowest) : x[where];                                 \
                     if (r->indices && where >= 0)                                                                      \
@@ -282,19 +283,14 @@ static Beside runs_beside(const Window *w, const int64_t *line)
 #define MINUS32(a) (half_bits32(a) == UINT32_C(1) << 31)
 #define MINUS64(a) (half_bits64(a) == UINT64_C(1) << 63)
 #define NEVER(a)   ((void)(a), false)
-LARGEST_BESIDE(f32, OR_NAN)
 LARGEST_BESIDE(f64, OR_NAN)
 LARGEST_BESIDE(i64, ABOVE)
 
-/* Whether -0 was found nowhere where 0 stands, as the loop of a level does, which is of f32 and for lines that fill a vector. */
+/* Whether -0 was found nowhere where 0 stands, as the loop of a level does, which is of f32. */
 static bool largest_beside_f32(const Kernels *level, const WindowTaps *t, const f32 *x, int64_t n, i32 *where)
 {
-    enum { FEW = 8 };
-    if (n < FEW)
-        tap_by_tap_f32(t, x, n, where);
-    else
-        kernels_largest(level)(t, x, (size_t)n, where);
-    return n >= FEW;
+    kernels_largest(level)->find(t, x, (size_t)n, where);
+    return true;
 }
 
 static bool largest_beside_f64(const Kernels *level, const WindowTaps *t, const f64 *x, int64_t n, i32 *where)
@@ -311,6 +307,22 @@ static bool largest_beside_i64(const Kernels *level, const WindowTaps *t, const 
     return false;
 }
 
+/* Whether a line of results was made of the values alone. */
+static bool line_values_f32(const PoolRun *r, const f32 *x, const int64_t *line, f32 *y)
+{
+    const LineWindows b = pool_line_windows(&r->w, line, true);
+    if (b.from == b.to || !kernels_largest(r->kernels)->values(&b.taps, x + b.row, (size_t)(b.to - b.from), y + b.from))
+        return false;
+    for (int64_t i = b.from ? 0 : b.to; i < r->w.out[1]; i = i + 1 == b.from ? b.to : i + 1)
+        y[i] = lowest_f32(r->lowest);
+    return true;
+}
+#define line_values_f64(...) false
+#define line_values_i64(...) false
+#define ALL_OF_f32           true
+#define ALL_OF_f64           false
+#define ALL_OF_i64           false
+
 MAX_POOL(f32, OR_NAN, MINUS32)
 MAX_POOL(f64, OR_NAN, MINUS64)
 MAX_POOL(i64, ABOVE, NEVER)
@@ -321,6 +333,11 @@ MAX_POOL(i64, ABOVE, NEVER)
 #undef NEVER
 #undef MAX_POOL
 #undef LARGEST_BESIDE
+#undef ALL_OF_i64
+#undef ALL_OF_f64
+#undef ALL_OF_f32
+#undef line_values_i64
+#undef line_values_f64
 
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen)
 {

@@ -105,18 +105,35 @@ static const f64 *plane_f64(const PoolGradRun *r, int64_t image, int worker)
     return (const f64 *)r->x + image * r->in;
 }
 
+/* Whether what the windows of a line bring was added by the loops of a level, which are of f32. */
+static bool line_grad_f32(const PoolGradRun *r, const f32 *x, const int64_t *line, const f32 *dy, f32 *dx)
+{
+    enum { AT_ONCE = 256 };
+    i32 where[AT_ONCE];
+    const LargestLoops *l = kernels_largest(r->kernels);
+    LineWindows b = pool_line_windows(&r->w, line, true);
+    for (int64_t i = b.from; i < b.to; i += AT_ONCE, b.taps.before -= AT_ONCE * b.taps.stride) {
+        const size_t n = (size_t)(b.to - i < AT_ONCE ? b.to - i : AT_ONCE);
+        l->find(&b.taps, x + b.row, n, where);
+        l->add(&b.taps, where, dy + i, n, dx + b.row);
+    }
+    return b.from < b.to;
+}
+#define line_grad_f64(...) false
+
 /* Image by image; within one, window after window. */
 #define POOL_GRAD(T)                                                                                                   \
     static void max_grad_##T(const PoolGradRun *r, const T *x, const T *dy, T *dx, i64 *where)                         \
     {                                                                                                                  \
         const int64_t width = r->w.out[r->w.rank - 1];                                                                 \
         int64_t at[MAX_SPATIAL] = { 0 };                                                                               \
-        for (const T *end = dy + r->out; dy < end; dy += width) {                                                      \
+        for (const T *end = dy + r->out; dy < end; dy += width, position_next(r->w.rank - 1, r->w.out, at)) {          \
+            if (line_grad_##T(r, x, at, dy, dx))                                                                       \
+                continue;                                                                                              \
             pool_largest_line_##T(r->kernels, &r->w, x, at, where);                                                    \
             for (int64_t j = 0; j < width; j++)                                                                        \
                 if (where[j] >= 0)                                                                                     \
                     dx[where[j]] += dy[j];                                                                             \
-            position_next(r->w.rank - 1, r->w.out, at);                                                                \
         }                                                                                                              \
     }                                                                                                                  \
     static void average_grad_##T(const PoolGradRun *r, int64_t image, const T *dy, T *dx)                              \
@@ -149,6 +166,7 @@ static const f64 *plane_f64(const PoolGradRun *r, int64_t image, int worker)
 POOL_GRAD(f32)
 POOL_GRAD(f64)
 #undef POOL_GRAD
+#undef line_grad_f64
 
 static Status eval_pool_grad(Eval *e, int dy, const int64_t *extents)
 {

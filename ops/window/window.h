@@ -203,6 +203,16 @@ void add_bias_f64(f64 *y, const f64 *bias, int64_t rows, int64_t n, int64_t stri
 void pool_largest_line_f32(const Kernels *level, const Window *w, const f32 *x, const int64_t *line, i64 *where);
 void pool_largest_line_f64(const Kernels *level, const Window *w, const f64 *x, const int64_t *line, i64 *where);
 void pool_largest_line_i64(const Kernels *level, const Window *w, const i64 *x, const int64_t *line, i64 *where);
+/* Windows of a line of an image of two dimensions, whose other coordinate line[0] is, that see the same rows of it: from .. to - 1,
+ * none where from is to, and as loops know them from the first of them on; `row` is where the first row of taps is. */
+typedef struct LineWindows {
+    int64_t from, to, row;
+    WindowTaps taps;
+} LineWindows;
+
+/* Those that see all columns of their taps; or, `partly`, those that see some of them: then the others see none. */
+LineWindows pool_line_windows(const Window *w, const int64_t *line, bool partly);
+
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen);
 
 /* Channel number `at`, of `n` elements, of data that a pool reads as f32: where it is in x, or, where that is null, loaded into a

@@ -341,26 +341,32 @@ static void taps_agree(void **state)
         }
 }
 
-/* As max chooses: the first of equals, a NaN before all, 0 before -0. */
-static i32 largest_of(const WindowTaps *t, const f32 *x)
+/* As max chooses: the first of equals, a NaN before all, 0 before -0; of taps outside the image there is none.  x is where the
+ * window begins, `left` columns into the image. */
+static i32 largest_of(const WindowTaps *t, const f32 *x, i32 left)
 {
-    i32 where = 0;
+    i32 where = INT32_MIN;
     for (i32 r = 0; r < t->rows; r++)
         for (i32 c = 0; c < t->cols; c++) {
             const i32 at = r * t->row_step + c * t->col_step;
-            const f32 v = x[at], w = x[where];
-            if (w == w && (v != v || v > w || (v == 0 && w == 0 && bits_of(v) == 0 && bits_of(w) != 0)))
+            if (left + c * t->col_step < 0 || left + c * t->col_step >= t->width)
+                continue;
+            const f32 v = x[at], w = x[where == INT32_MIN ? at : where];
+            if (where == INT32_MIN ||
+                (w == w && (v != v || v > w || (v == 0 && w == 0 && bits_of(v) == 0 && bits_of(w) != 0))))
                 where = at;
         }
     return where;
 }
 
+/* Windows over lines that end where nothing may be read; where, what and what is added are those of a loop over windows. */
 static void largest_agree(void **state)
 {
     static const f32 odd[] = { 0, -0.0f, 1, -1, 2, -INFINITY, INFINITY, 1e-40f, NAN };
-    enum { LINE = 600, WINDOWS = 300 };
-    static f32 x[8 * LINE];
+    enum { LINE = 600, WINDOWS = 300, ALL = 8 * LINE };
+    static f32 x[ALL], sum[ALL], want[ALL];
     i32 found[WINDOWS + 1];
+    f32 y[WINDOWS + 1], dy[WINDOWS];
     Rng rng = { 5 };
     (void)state;
     for (int turn = 0; turn < 3000; turn++) {
@@ -370,20 +376,42 @@ static void largest_agree(void **state)
         const i32 reach = (t.cols - 1) * t.col_step, most = (LINE - 1 - reach) / t.stride + 1;
         const size_t n = (size_t)rng_range(&rng, 0, most < WINDOWS ? most : WINDOWS);
         const i32 span = n ? ((i32)n - 1) * t.stride + reach + 1 : 0;
+        /* one window sees all of its taps, so that each sees some; or the line is longer than windows see */
+        t.before = (i32)rng_range(&rng, turn % 2 ? 0 : -3, span > reach ? reach : 0);
+        const i32 beyond = (i32)rng_below(&rng, reach + 1);
+        t.width = span - t.before - beyond > reach ? span - t.before - beyond : reach + 1;
+        if (n && (((i32)n - 1) * t.stride - t.before >= t.width || t.before > reach))
+            continue;
+        t.row_step = t.width + (i32)rng_below(&rng, 3);
         const size_t kinds = turn % 3 ? COUNT(odd) - (size_t)(turn % 2) : 1;
-        t.row_step = span + (i32)rng_below(&rng, 3);
-        f32 *from =
-            x + COUNT(x) - (size_t)((t.rows - 1) * t.row_step + span); /* what is read behind them is an error */
-        for (f32 *v = from; v < x + COUNT(x); v++)
-            *v = kinds == 1 ? (f32)rng_unit(&rng) : odd[rng_below(&rng, (int64_t)kinds)];
+        const size_t begin = ALL - (size_t)((t.rows - 1) * t.row_step + t.width);
+        for (size_t i = begin; i < ALL; i++)
+            x[i] = kinds == 1 ? (f32)rng_unit(&rng) : odd[rng_below(&rng, (int64_t)kinds)];
+        for (size_t i = 0; i < n; i++)
+            dy[i] = turn % 5 ? (f32)rng_unit(&rng) - 0.5f : odd[rng_below(&rng, COUNT(odd) - 1)];
         for (size_t l = 0; kernels_levels[l]; l++) {
             if (!kernels_named(kernels_levels[l]))
                 continue;
+            const LargestLoops *loops = kernels_largest(kernels_named(kernels_levels[l]));
+            bool nan = false;
             found[n] = -7;
-            kernels_largest(kernels_named(kernels_levels[l]))(&t, from, n, found);
-            for (size_t i = 0; i < n; i++)
-                assert_int_equal(found[i], largest_of(&t, from + i * (size_t)t.stride));
+            y[n] = -7;
+            memset(sum, 0, sizeof sum);
+            memset(want, 0, sizeof want);
+            loops->find(&t, x + begin, n, found);
+            for (size_t i = 0; i < n; i++) {
+                const i32 left = (i32)i * t.stride - t.before, where = largest_of(&t, x + begin + left, left);
+                assert_int_equal(found[i], where);
+                want[(i32)begin + left + where] += dy[i];
+                nan = nan || isnan(x[(i32)begin + left + where]);
+            }
+            assert_int_equal(loops->values(&t, x + begin, n, y), !nan);
+            for (size_t i = 0; i < n && !nan; i++)
+                assert_int_equal(bits_of(y[i]), bits_of(x[(i32)begin + (i32)i * t.stride - t.before + found[i]]));
+            loops->add(&t, found, dy, n, sum + begin);
+            assert_memory_equal(sum, want, sizeof sum);
             assert_int_equal(found[n], -7);
+            assert_true(y[n] == -7);
         }
     }
 }

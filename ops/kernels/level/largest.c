@@ -4,23 +4,31 @@
 
 #include "ops/kernels/level/level.h"
 
-/* The vectors of the level, and every other element of two of them. */
+/* The vectors of the level, every other element of two of them, and the halves of one with zeros of another between. */
 #if defined(__AVX512F__)
 enum { BLOCK = 16 };
 #define EVENS 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define LOWER 0, 16, 1, 16, 2, 16, 3, 16, 4, 16, 5, 16, 6, 16, 7, 16
+#define UPPER 8, 16, 9, 16, 10, 16, 11, 16, 12, 16, 13, 16, 14, 16, 15, 16
 #elif defined(__AVX2__)
 enum { BLOCK = 8 };
 #define EVENS 0, 2, 4, 6, 8, 10, 12, 14
+#define LOWER 0, 8, 1, 8, 2, 8, 3, 8
+#define UPPER 4, 8, 5, 8, 6, 8, 7, 8
 #else
 enum { BLOCK = 4 };
 #define EVENS 0, 2, 4, 6
+#define LOWER 0, 4, 1, 4
+#define UPPER 2, 4, 3, 4
 #endif
 
 enum { COLUMNS = 512 + LARGEST_REACH };
 
 typedef i32 Lanes __attribute__((vector_size(BLOCK * sizeof(i32)), aligned(sizeof(i32)), may_alias));
+typedef f32 Numbers __attribute__((vector_size(BLOCK * sizeof(f32)), aligned(sizeof(f32)), may_alias));
 
-/* Columns of a line: the largest of each, as a number that orders likewise, and its row.  Windows are read beyond the last. */
+/* Columns of a line: the largest of each, as a number that orders likewise, and its row; beside the image what is below all
+ * numbers.  Windows are read beyond the last. */
 typedef struct Columns {
     i32 best[COLUMNS + 2 * BLOCK], row[COLUMNS + 2 * BLOCK];
 } Columns;
@@ -66,16 +74,47 @@ static inline void largest_of_columns(const WindowTaps *t, const f32 *x, size_t 
     *(Lanes *)(to->row + at) = row;
 }
 
-/* The last block ends where the columns do, and makes some of the one before again. */
-static void each_column(const WindowTaps *t, const f32 *x, size_t n, Columns *to)
+/* Of n columns, which are at most a block: the largest alone. */
+static inline void values_of_columns(const WindowTaps *t, const f32 *x, size_t n, Columns *to, size_t at)
 {
-    if (n < BLOCK)
-        largest_of_columns(t, x, n, to, 0);
-    for (size_t i = 0; n >= BLOCK && i < n; i += BLOCK) {
-        const size_t at = i + BLOCK <= n ? i : n - BLOCK;
-        largest_of_columns(t, x + at, BLOCK, to, at);
+    Lanes best = key_of(load_some(x, n));
+    for (i32 k = 1; k < t->rows; k++) {
+        x += t->row_step;
+        const Lanes key = key_of(load_some(x, n));
+        best = choose(key > best, key, best);
+    }
+    *(Lanes *)(to->best + at) = best;
+}
+
+/* Nothing in columns from .. end - 1. */
+static void no_columns(Columns *to, i64 from, i64 end)
+{
+    for (i64 i = from; i < end; i++) {
+        to->best[i] = INT32_MIN;
+        to->row[i] = 0;
     }
 }
+
+/* n columns from number `first` of the image on.  The last block ends where the image does, and makes some of the one before
+ * again. */
+#define EACH_COLUMN(id, OF)                                                                                            \
+    static void id(const WindowTaps *t, const f32 *x, i64 first, i64 n, Columns *to)                                   \
+    {                                                                                                                  \
+        const i64 from = first < 0 ? 0 : first, end = first + n < t->width ? first + n : t->width;                     \
+        const size_t seen = end > from ? (size_t)(end - from) : 0, at = (size_t)(from - first);                        \
+        x += from;                                                                                                     \
+        if (seen && seen < BLOCK)                                                                                      \
+            OF(t, x, seen, to, at);                                                                                    \
+        for (size_t i = 0; seen >= BLOCK && i < seen; i += BLOCK) {                                                    \
+            const size_t k = i + BLOCK <= seen ? i : seen - BLOCK;                                                     \
+            OF(t, x + k, BLOCK, to, at + k);                                                                           \
+        }                                                                                                              \
+        no_columns(to, 0, from - first);                                                                               \
+        no_columns(to, end - first, n + 2 * BLOCK);                                                                    \
+    }
+EACH_COLUMN(each_column, largest_of_columns)
+EACH_COLUMN(each_value, values_of_columns)
+#undef EACH_COLUMN
 
 /* n elements from there on, so far apart; in the usual cases more of them, which nobody looks at. */
 static inline Lanes load_apart(const i32 *from, size_t n, size_t stride)
@@ -113,14 +152,53 @@ static inline void each_window(const WindowTaps *t, size_t n, size_t stride, con
     }
 }
 
-void LEVEL_NAME(largest)(const WindowTaps *t, const f32 *x, size_t n, i32 *where)
+static inline Lanes value_of_windows(const WindowTaps *t, size_t n, size_t stride, const Columns *c, size_t at)
+{
+    Lanes best = load_apart(c->best + at, n, stride);
+    for (i32 k = 1; k < t->cols; k++) {
+        at += (size_t)t->col_step;
+        const Lanes key = load_apart(c->best + at, n, stride);
+        best = choose(key > best, key, best);
+    }
+    return best;
+}
+
+/* Whether none is a NaN; a key is its number's bits by what makes it. */
+static inline bool window_values(const WindowTaps *t, size_t n, size_t stride, const Columns *c, f32 *y)
+{
+    Lanes nan = { 0 };
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const Lanes best = value_of_windows(t, n - i, stride, c, i * stride), bits = best ^ ((best >> 31) & INT32_MAX);
+        nan |= best == INT32_MAX;
+        if (n - i >= BLOCK)
+            *(Lanes *)(void *)(y + i) = bits;
+        else
+            memcpy(y + i, &bits, (n - i) * sizeof *y);
+    }
+    i32 any = 0;
+    for (size_t i = 0; i < BLOCK; i++)
+        any |= nan[i];
+    return any == 0;
+}
+
+/* Windows at a time, the columns of which have room. */
+static size_t most_windows(const WindowTaps *t)
+{
+    return (size_t)((COLUMNS - 1 - (t->cols - 1) * t->col_step) / t->stride + 1);
+}
+
+static i64 columns_of(const WindowTaps *t, size_t n)
+{
+    return (i64)(n - 1) * t->stride + (i64)(t->cols - 1) * t->col_step + 1;
+}
+
+static void find(const WindowTaps *t, const f32 *x, size_t n, i32 *where)
 {
     Columns c;
-    const size_t stride = (size_t)t->stride, reach = (size_t)(t->cols - 1) * (size_t)t->col_step;
-    const size_t most = (COLUMNS - 1 - reach) / stride + 1;
+    const size_t stride = (size_t)t->stride, most = most_windows(t);
     for (size_t done = 0; done < n; done += most) {
         const size_t now = n - done < most ? n - done : most;
-        each_column(t, x + done * stride, (now - 1) * stride + reach + 1, &c);
+        each_column(t, x, (i64)(done * stride) - t->before, columns_of(t, now), &c);
         if (stride == 1)
             each_window(t, now, 1, &c, where + done);
         else if (stride == 2)
@@ -129,3 +207,67 @@ void LEVEL_NAME(largest)(const WindowTaps *t, const f32 *x, size_t n, i32 *where
             each_window(t, now, stride, &c, where + done);
     }
 }
+
+static bool values(const WindowTaps *t, const f32 *x, size_t n, f32 *y)
+{
+    Columns c;
+    bool are_numbers = true;
+    const size_t stride = (size_t)t->stride, most = most_windows(t);
+    for (size_t done = 0; done < n && are_numbers; done += most) {
+        const size_t now = n - done < most ? n - done : most;
+        each_value(t, x, (i64)(done * stride) - t->before, columns_of(t, now), &c);
+        if (stride == 1)
+            are_numbers = window_values(t, now, 1, &c, y + done);
+        else if (stride == 2)
+            are_numbers = window_values(t, now, 2, &c, y + done);
+        else
+            are_numbers = window_values(t, now, stride, &c, y + done);
+    }
+    return are_numbers;
+}
+
+/* Windows from .. end - 1, one after the other. */
+static void add_each(const WindowTaps *t, const i32 *where, const f32 *y, size_t from, size_t end, f32 *dx)
+{
+    for (size_t i = from; i < end; i++)
+        dx[(i64)i * t->stride - t->before + where[i]] += y[i];
+}
+
+/* What whole blocks of windows bring through one tap, and 0 where it is not the largest: a sum that is not -0 stays what it is. */
+static inline void add_tap(i32 tap, const i32 *where, const f32 *y, size_t n, size_t stride, f32 *to)
+{
+    const Numbers none = { 0 };
+    for (size_t i = 0; i < n; i += BLOCK, to += BLOCK * stride) {
+        const Numbers v = (Numbers)(load(y + i) & (load(where + i) == tap));
+        if (stride == 1) {
+            *(Numbers *)to += v;
+        } else {
+            *(Numbers *)to += __builtin_shufflevector(v, none, LOWER);
+            *(Numbers *)(to + BLOCK) += __builtin_shufflevector(v, none, UPPER);
+        }
+    }
+}
+
+/* Of the windows of a line that share an element, the first has it in its last column: so columns are gone through from the last
+ * one on, each for all windows. */
+static void add(const WindowTaps *t, const i32 *where, const f32 *y, size_t n, f32 *dx)
+{
+    const i64 stride = t->stride, reach = (i64)(t->cols - 1) * t->col_step;
+    const i64 inside = t->before <= 0 ? 0 : (t->before + stride - 1) / stride;
+    const size_t from = inside < (i64)n ? (size_t)inside : n;
+    const i64 first = (i64)from * stride - t->before, room = t->width - reach - first;
+    const size_t fit = room > 0 && stride <= 2 ? (size_t)(room / stride) : 0, left = n - from;
+    const size_t whole = (fit < left ? fit : left) / BLOCK * BLOCK;
+    add_each(t, where, y, 0, from, dx);
+    for (i32 k = t->cols - 1; k >= 0 && whole; k--)
+        for (i32 i = 0; i < t->rows; i++) {
+            const i32 tap = i * t->row_step + k * t->col_step;
+            if (stride == 1)
+                add_tap(tap, where + from, y + from, whole, 1, dx + first + tap);
+            else
+                add_tap(tap, where + from, y + from, whole, 2, dx + first + tap);
+        }
+    add_each(t, where, y, from + whole, n, dx);
+}
+
+const LargestLoops LEVEL_NAME(largest) = { find, values, add };

@@ -35,7 +35,7 @@ struct Kernels {
     const CodeProducts (
         *code_tiles)[2]; /* of bytes of rows without a sign and with one, and of columns likewise; or of no rows */
     DrawLoop *draw;
-    LargestLoop *largest;
+    const LargestLoops *largest;
     const TapLoops *taps;
     const CodeLoops *codes;
     CodeWindowsLoop *code_windows;
@@ -66,7 +66,7 @@ struct Kernels {
     DrawLoop draw_##level;                                                                                             \
     extern const CodeLoops codes_##level;                                                                              \
     CodeWindowsLoop code_windows_##level;                                                                              \
-    LargestLoop largest_##level;                                                                                       \
+    extern const LargestLoops largest_##level;                                                                         \
     extern const TapLoops taps_##level;                                                                                \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;
