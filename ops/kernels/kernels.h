@@ -70,6 +70,9 @@ typedef void GemmF32(size_t m, size_t n, size_t k, const f32 *a, size_t lda, con
                      size_t ldc);
 typedef void GemmF64(size_t m, size_t n, size_t k, const f64 *a, size_t lda, const f64 *b, size_t ldb, f64 *c,
                      size_t ldc);
+/* Numbers of a result that is read much later: caches would not hold more. */
+enum { PAST_CACHES = 1 << 18 };
+
 /* Products of packed operands: rows of a in tiles of so many, columns of b in panels of so many, k filled up with zeros to a
  * multiple of depth; so much of k is best packed and multiplied at a time.  Those of bf16 have c in f32 and neither
  * multiply_beside nor turn; those that multiply tiles may have multiply_lying, and no others. */
@@ -93,7 +96,17 @@ typedef struct PackedLoops {
     void (*copy_past)(size_t rows, size_t cols, const f32 *from, size_t row, f32 *to, size_t to_row);
     /* to[c, r] = from[r, c], rows and columns of `from` */
     void (*turn)(size_t rows, size_t cols, const void *from, size_t row, void *to, size_t to_row);
+    /* the same of f32 past the caches, which need not read what is written whole: of rows in lines of a cache, at which rows of `to`
+     * begin, too; null: the level has none */
+    void (*turn_past)(size_t rows, size_t cols, const f32 *from, size_t row, f32 *to, size_t to_row);
 } PackedLoops;
+
+/* Whether what has so many elements is written so: it is more than caches hold. */
+static inline bool turns_past(const PackedLoops *l, size_t rows, size_t elements, const f32 *to, size_t to_row)
+{
+    enum { LINE = 64 / sizeof(f32) };
+    return l->turn_past && rows % LINE == 0 && to_row % LINE == 0 && (uintptr_t)to % 64 == 0 && elements >= PAST_CACHES;
+}
 
 /* c[m,n] += a b of words, each of which holds two steps of k in bf16, the first one in its low half.  Of a, tiles of PairLoops.rows
  * rows lie `tile` words apart; in a tile word w of row i is at i * row + w, or where row is 1 it is packed: in blocks of depth words
@@ -116,9 +129,6 @@ typedef struct PairLoops {
     void (*pair_lines)(size_t lines, size_t n, size_t step, const u16 *low, const u16 *high, size_t from, u32 *to,
                        size_t apart);
     void (*multiply)(const PairProduct *p, const u32 *a, const u32 *b, f32 *c);
-    /* to[c, r] = from[r, c] past the caches, which need not read what is written whole: of rows in lines of a cache, at which rows of
-     * `to` begin, too; null: the level has none */
-    void (*turn_past)(size_t rows, size_t cols, const f32 *from, size_t row, f32 *to, size_t to_row);
 } PairLoops;
 
 /* Where word w of row i of a packed tile is. */
@@ -260,9 +270,6 @@ enum {
     WHOLE_TILES = 96,
     USUAL_DEPTH = 512
 };
-
-/* Numbers of a result that is read much later: caches would not hold more. */
-enum { PAST_CACHES = 1 << 18 };
 
 typedef struct Kernels Kernels;
 

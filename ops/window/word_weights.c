@@ -13,7 +13,8 @@ enum {
     APART = BLOCK + 32, /* elements from line to line, so that they do not meet in one place of a cache */
     STEPS = 2,          /* positions of a word */
     MOST_BLOCKS = PANEL_SEGMENT / BLOCK,
-    MOST_SUMS = 1 << 20, /* of a part: they stay within bounds */
+    MOST_SUMS = 1 << 20,       /* of a part: they stay within bounds */
+    TURNED = 64 / sizeof(f32), /* rows of a result that are a line of a cache */
 };
 
 typedef struct Run {
@@ -153,28 +154,37 @@ static void add_tile(const Run *r, int64_t group, int64_t row, int64_t rows, con
 /* The sums of rows to where they stand in the result; past the caches where it is more than these hold, which nobody reads soon. */
 static void turn(const Run *r, int64_t group, int64_t row, int64_t rows, const f32 *sums)
 {
-    enum { LINE = 64 / sizeof(f32) };
     f32 *y = r->y + group * r->results * r->rows + row;
-    const bool past = r->pairs->turn_past && rows % LINE == 0 && r->rows % LINE == 0 && (uintptr_t)y % 64 == 0 &&
-                      r->results * r->rows >= PAST_CACHES;
+    const bool past = turns_past(r->floats, (size_t)rows, (size_t)(r->results * r->rows), y, (size_t)r->rows);
     if (past)
-        r->pairs->turn_past((size_t)rows, (size_t)r->results, sums, (size_t)r->results, y, (size_t)r->rows);
+        r->floats->turn_past((size_t)rows, (size_t)r->results, sums, (size_t)r->results, y, (size_t)r->rows);
     else
         r->floats->turn((size_t)rows, (size_t)r->results, sums, (size_t)r->results, y, (size_t)r->rows);
 }
 
-/* Positions that are one segment: tile by tile of rows, the sums of which stay in cache. */
+/* Tiles that are turned together: their rows are whole lines of a cache. */
+static int64_t turned_rows(const Run *r)
+{
+    int64_t n = (int64_t)r->pairs->rows;
+    while (n % TURNED)
+        n += (int64_t)r->pairs->rows;
+    return n;
+}
+
+/* Positions that are one segment: a few tiles of rows at a time, the sums of which stay in cache. */
 static void add_few(const Run *r, int64_t group, int64_t row, int64_t rows, const Room *room)
 {
     Positions p[MOST_BLOCKS];
-    const int64_t n = open_blocks(r, group, 0, r->positions, room, p), tile = (int64_t)r->pairs->rows;
+    const int64_t n = open_blocks(r, group, 0, r->positions, room, p), tile = (int64_t)r->pairs->rows,
+                  turned = turned_rows(r);
     for (int64_t i = 0; i < rows; i += tile) {
-        const int64_t some = rows - i < tile ? rows - i : tile;
+        const int64_t some = rows - i < tile ? rows - i : tile, at = i % turned;
         for (int64_t k = 0; k < n; k++) {
             int64_t channel = -1;
-            add_tile(r, group, row + i, some, &p[k], room, k == 0, &channel, room->sums);
+            add_tile(r, group, row + i, some, &p[k], room, k == 0, &channel, room->sums + at * r->results);
         }
-        turn(r, group, row + i, some, room->sums);
+        if (at + tile == turned || i + some == rows)
+            turn(r, group, row + i - at, at + some, room->sums);
     }
 }
 
@@ -197,11 +207,11 @@ static void add_many(const Run *r, int64_t group, int64_t row, int64_t rows, con
     turn(r, group, row, rows, room->sums);
 }
 
-/* Sums that a part keeps: of a tile, or of all rows and what joins to the whole. */
+/* Sums that a part keeps: of a few tiles, or of all rows and what joins to the whole. */
 static size_t sums_of(const Run *r)
 {
     if (r->positions <= PANEL_SEGMENT)
-        return r->pairs->rows * (size_t)r->results;
+        return (size_t)(turned_rows(r) * r->results);
     return (size_t)(r->part * r->results) * (1 + panel_digits((size_t)r->positions));
 }
 
@@ -234,8 +244,7 @@ static void run_parts(void *arg, int64_t begin, int64_t end, int worker)
 /* Rows for every thread, as many as can be together. */
 static void split_rows(Run *r, int64_t threads)
 {
-    const int64_t tile = (int64_t)r->pairs->rows, tiles = (r->rows + tile - 1) / tile,
-                  most = MOST_SUMS / r->results / tile;
+    const int64_t tile = turned_rows(r), tiles = (r->rows + tile - 1) / tile, most = MOST_SUMS / r->results / tile;
     int64_t parts = r->groups % threads ? threads : 1;
     const int64_t least = (tiles + (most ? most : 1) - 1) / (most ? most : 1);
     parts = parts < least ? (least + parts - 1) / parts * parts : parts;
@@ -263,7 +272,7 @@ bool word_weights(Eval *e, const Window *w, int64_t groups, const Type *x, const
     const size_t threads = (size_t)parallel_threads(e->pool);
     split_rows(&r, (int64_t)threads);
     r.blocks = r.positions <= PANEL_SEGMENT ? (r.positions + BLOCK - 1) / BLOCK : 1;
-    r.by_columns = r.pairs->depth > 1 && columns_suit(w, BLOCK);
+    r.by_columns = columns_suit(w, BLOCK);
     r.sights = r.by_columns ? column_sights_bytes(w, BLOCK) : window_sights_bytes(w, BLOCK);
     r.room = open_room(&r, NULL, &(Room){ 0 });
     r.rooms = eval_room(e, threads, r.room);

@@ -97,7 +97,7 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, f32 *c)
     }
 }
 
-const PairLoops LEVEL_NAME(pairs_bf16) = { ROWS, WIDTH, 1, pair_words, pair_some_lines, multiply, NULL };
+const PairLoops LEVEL_NAME(pairs_bf16) = { ROWS, WIDTH, 1, pair_words, pair_some_lines, multiply };
 #elif !defined(__AMX_BF16__)
 const PairLoops LEVEL_NAME(pairs_bf16) = { 0 };
 #endif

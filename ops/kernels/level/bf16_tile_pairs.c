@@ -61,21 +61,5 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, f32 *c)
     tiles_end();
 }
 
-static void turn_past(size_t rows, size_t cols, const f32 *from, size_t row, f32 *to, size_t to_row)
-{
-    for (size_t c = 0; c < cols; c += TURN_SIDE)
-        for (size_t r = 0; r < rows; r += TURN_SIDE) {
-            const size_t across = cols - c < TURN_SIDE ? cols - c : TURN_SIDE;
-            const __mmask16 read = (__mmask16)((1u << across) - 1);
-            __m512 v[TURN_SIDE];
-            for (size_t i = 0; i < TURN_SIDE; i++)
-                v[i] = _mm512_maskz_loadu_ps(read, from + (r + i) * row + c);
-            turn_square(v);
-            for (size_t i = 0; i < across; i++)
-                _mm512_stream_ps(to + (c + i) * to_row + r, v[i]);
-        }
-    _mm_sfence();
-}
-
-const PairLoops LEVEL_NAME(pairs_bf16) = { ROWS, WIDTH, DEPTH, pair_words, pair_some_lines, multiply, turn_past };
+const PairLoops LEVEL_NAME(pairs_bf16) = { ROWS, WIDTH, DEPTH, pair_words, pair_some_lines, multiply };
 #endif

@@ -105,9 +105,28 @@ static bool GEMM_WIDE_TURN_f32(size_t rows, size_t cols, const f32 *from, size_t
     turn_words_wide(rows, cols, from, row * sizeof *from, to, to_row);
     return true;
 }
+
+static void turn_past(size_t rows, size_t cols, const f32 *from, size_t row, f32 *to, size_t to_row)
+{
+    for (size_t c = 0; c < cols; c += TURN_SIDE)
+        for (size_t r = 0; r < rows; r += TURN_SIDE) {
+            const size_t across = cols - c < TURN_SIDE ? cols - c : TURN_SIDE;
+            const __mmask16 read = (__mmask16)((1u << across) - 1);
+            __m512 v[TURN_SIDE];
+            for (size_t i = 0; i < TURN_SIDE; i++)
+                v[i] = _mm512_maskz_loadu_ps(read, from + (r + i) * row + c);
+            turn_square(v);
+            for (size_t i = 0; i < across; i++)
+                _mm512_stream_ps(to + (c + i) * to_row + r, v[i]);
+        }
+    _mm_sfence();
+}
+#define GEMM_TURN_PAST_f32 turn_past
 #else
 #define GEMM_WIDE_TURN_f32(...) false
+#define GEMM_TURN_PAST_f32      NULL
 #endif
+#define GEMM_TURN_PAST_f64 NULL
 
 #define T f32
 #include "ops/kernels/level/gemm_tile.h"
@@ -125,6 +144,6 @@ static bool GEMM_WIDE_TURN_f32(size_t rows, size_t cols, const f32 *from, size_t
     {                                                                                                                  \
         .rows = GEMM_ROWS, .width = GEMM_WIDTH(T), .depth = 1, .at_a_time = USUAL_DEPTH, .pack_rows = pack_rows_##T,   \
         .pack_columns = pack_columns_##T, .multiply = multiply_##T, .multiply_beside = multiply_beside_##T,            \
-        .turn = turned_##T                                                                                             \
+        .turn = turned_##T, .turn_past = GEMM_TURN_PAST_##T                                                            \
     }
 const PackedLoops LEVEL_NAME(packed)[2] = { GEMM_PACKED_LOOPS(f32), GEMM_PACKED_LOOPS(f64) };

@@ -58,6 +58,7 @@ static const Case cases[] = {
     { 2, 2, 32, 64, { 18, 17 }, { 3, 2 }, { 2, 2 }, { 1, 1 }, { 1, 0, 1, 1 } },
     { 5, 1, 160, 32, { 7, 7 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 } },  /* segments that end inside taps */
     { 1, 1, 512, 512, { 1, 2 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0, 0, 0 } }, /* weights that no cache holds */
+    { 1, 1, 64, 500, { 4, 3 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 } },  /* the same of several taps */
 };
 
 static int64_t extent(const Case *k, int i)
