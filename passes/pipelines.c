@@ -197,14 +197,23 @@ static const Pass *const lower_least[] = {
     OPENED, &pass_rematerialise, &pass_drop_dead, &pass_rematerialise_segments, &pass_drop_dead, FUSED,
 };
 
-/* A graph whose inputs were given types: what follows from them, as far as it must be known to plan it. */
+/* A graph whose inputs were given types: what follows from them, as far as it must be known to plan it; and what no place
+ * in memory can hold, sequences and branches whose way is known, as the numbers in it. */
 static const Pass *const shapes[] = {
     &pass_params_to_const,
     &pass_propagate_shapes,
+    &pass_sink_constants,
+    &pass_fold_constants,
+    &pass_inline_branches,
+    &pass_unroll_loops,
+    &pass_open_sequences,
     &pass_fold_constants,
     &pass_propagate_shapes,
     &pass_drop_dead,
 };
+
+/* A graph without a backward side, which nobody looks into while it runs. */
+static const Pass *const serve[] = { &pass_raise_seen_attention, &pass_drop_dead };
 /* clang-format on */
 
 const Pipeline all_pipelines[] = {
@@ -225,6 +234,7 @@ const Pipeline all_pipelines[] = {
     { "lower-blocks", TYPED, lower_blocks, COUNT(lower_blocks) },
     { "lower-least", TYPED, lower_least, COUNT(lower_least) },
     { "shapes", TYPED, shapes, COUNT(shapes) },
+    { "serve", TYPED, serve, COUNT(serve) },
 };
 
 const size_t n_all_pipelines = COUNT(all_pipelines);

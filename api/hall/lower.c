@@ -40,14 +40,15 @@ static Lowered refused(const char *why, const Node *where)
     return (Lowered){ .why = why, .where = where };
 }
 
-/* Sizes that nodes ask for while they run although all inputs state theirs, as an exporter's norms and heads do. */
-static bool asks_for_sizes(const Graph *g)
+/* Values that a plan has no place for as they stand although all inputs state their sizes: what nodes ask for sizes while
+ * they run, as an exporter's norms and heads do, and sequences, as it writes splits. */
+static bool has_open_values(const Graph *g)
 {
     for (size_t i = 0; i < g->n_inputs; i++)
         if (!type_known(g->inputs[i]->type))
             return false;
     for (const Node *n = g->first; n; n = n->next)
-        if (n->type->kind == TYPE_TENSOR && !type_known(n->type))
+        if (n->type->kind == TYPE_SEQ || (n->type->kind == TYPE_TENSOR && !type_known(n->type)))
             return true;
     return false;
 }
@@ -63,7 +64,7 @@ static const char *bind_types(Graph *g, const Type *const *types)
             return "values that are not of the types of its inputs";
         g->inputs[i]->type = types[i] ? types[i] : g->inputs[i]->type;
     }
-    changed = changed || asks_for_sizes(g);
+    changed = changed || has_open_values(g);
     if (changed && pipeline_run(shapes, g, NULL) != OK)
         return "types that do not follow from those of its inputs";
     return changed && verify(g, NULL) != OK ? "types that contradict those of its inputs" : NULL;
@@ -128,6 +129,8 @@ static Lowered lower(Graph *g, const Type *const *types, const Lowering *how, Ar
     if (wrong)
         return refused(wrong, NULL);
     const bool again = has_backward_side(g), bound = again && how->most;
+    if (!again && pipeline_run(pipeline_find("serve"), g, NULL) != OK)
+        return refused("a call that cannot be lowered", NULL);
     if (!(bound ? lower_within(&l, g, how, arena, ear)
                 : lower_and_plan(&l, g, again ? how->remat : REMAT_NONE, arena, ear)))
         return l;

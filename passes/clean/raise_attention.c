@@ -20,12 +20,13 @@
  * Every rounding stays where it was.  Only a query that may see no key gives zero where a softmax of nothing but -inf gave
  * NaN; other masks are chosen by only where that is sure not to happen.  Gradients of keys that several heads of queries
  * share are one sum, not a sum for each head. */
+#include "passes/clean/raise_attention.h"
+
+#include <math.h>
+
 #include "ops/attend/attention.h"
 #include "ops/card/make.h"
 #include "ops/move/transposed.h"
-#include "passes/engine/pass.h"
-
-#include <math.h>
 
 /* What forbids a key: no score comes near it. */
 #define FORBIDS (-1e9)
@@ -37,6 +38,7 @@ typedef struct Found {
     bool turned;   /* k is [.., size, keys] */
     bool inverted; /* the mask tells what is not seen */
     bool causal;
+    bool seen; /* every query sees a key, or gives 0 where it sees none */
     double scale, softcap;
     ScaleAt scaled;
 } Found;
@@ -209,6 +211,7 @@ static bool take_mask(Found *f, Node *mask, bool surely_seen)
     const bool sees_some = t && always_sees(f, t, &f->causal);
     if (f->causal)
         f->mask = NULL;
+    f->seen = sees_some;
     return sees_some || !surely_seen;
 }
 
@@ -217,6 +220,7 @@ static bool find_scores(Found *f, Node *s)
     double low;
     f->mask = NULL;
     f->causal = f->inverted = false;
+    f->seen = true;
     if (s->op == OP_add && is_read_once(s))
         for (int i = 0; i < 2; i++)
             if (in(s, i)->type == s->type && in(s, 1 - i)->type->dtype == s->type->dtype && find_product(f, in(s, i)))
@@ -294,6 +298,7 @@ static bool find_attention(Found *f, Node *root)
     if (!p || !type_known(p->type) || !find_scores(f, in(p, 0)) || (guarded && !f->mask && !f->causal))
         return false;
     f->v = in(root, 1);
+    f->seen |= guarded;
     return operands_fit(f);
 }
 
@@ -367,15 +372,20 @@ static Status raise(const Found *f, PassRun *run)
     return OK;
 }
 
-static Status raise_attention(Graph *g, PassRun *run)
+Status raise_attentions(Graph *g, PassRun *run, bool seen)
 {
     Found f;
     for (Node *n = walk_first(g), *next; n; n = next) {
         next = walk_next(g, n);
-        if (find_attention(&f, n))
+        if (find_attention(&f, n) && (f.seen || !seen))
             TRY(raise(&f, run));
     }
     return OK;
+}
+
+static Status raise_attention(Graph *g, PassRun *run)
+{
+    return raise_attentions(g, run, false);
 }
 
 const Pass pass_raise_attention = { .name = "raise-attention", .needs = TYPED, .may = ROUNDS, .run = raise_attention };
