@@ -17,14 +17,27 @@ struct ModelRun {
     const _Atomic int *stop;
     Values *values; /* null: not open */
     int graph;
+    bool shown; /* results of its last run are looked at where they lie */
     ValueAt *inputs;
 };
+
+/* What was shown of the last run goes. */
+static void end_shown(qcc_model *m)
+{
+    ModelRun *r = m->run;
+    memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
+    if (r && r->values && r->shown)
+        m->cx->engine->end(r->values, r->graph);
+    if (r)
+        r->shown = false;
+}
 
 void model_run_close(qcc_model *m)
 {
     ModelRun *r = m->run;
     if (!r || !r->values)
         return;
+    end_shown(m);
     m->cx->engine->close(r->values);
     r->values = NULL;
     arena_close(&r->arena);
@@ -140,20 +153,22 @@ static bool wants_engine(const qcc_model *m, const EvalOptions *how, const Tenso
            are_plain(m, inputs);
 }
 
-static Status run_program(qcc_model *m, const ModelRun *r)
+/* Results stay where the engine made them until the next run; but for those that are an input, whose memory is the caller's. */
+static Status run_program(qcc_model *m, ModelRun *r, const Tensor *const *inputs)
 {
     const Engine *engine = m->cx->engine;
+    r->shown = true;
     TRY(engine->run(r->values, r->graph, 0));
     for (size_t i = 0; i < m->n_outputs; i++) {
         const Tensor *t;
+        bool lent = false;
         TRY(engine->get(r->values, value_result(r->graph, (int)i), &t));
-        if (!t)
-            continue;
-        m->results[i] = tensor_alloc(&m->heap, t->type);
-        if (t->bytes)
+        for (size_t k = 0; k < m->n_inputs && t; k++)
+            lent = lent || t->data == inputs[k]->data;
+        m->results[i] = lent ? tensor_alloc(&m->heap, t->type) : (Tensor *)(uintptr_t)t;
+        if (lent && t->bytes)
             memcpy(m->results[i]->data, t->data, t->bytes);
     }
-    engine->end(r->values, r->graph);
     return OK;
 }
 
@@ -204,12 +219,12 @@ static Status begin_program(qcc_model *m, const EvalOptions *how, const Tensor *
 Status model_evaluate(qcc_model *m, const EvalOptions *how, const Tensor *const *inputs)
 {
     bool begun;
-    memset(m->results, 0, (m->n_outputs + 1) * sizeof *m->results);
+    end_shown(m);
     heap_close(&m->heap);
     TRY(find_graph(m));
     TRY(begin_program(m, how, inputs, &begun));
     heap_open(&m->heap, &m->cx->memory); /* a jump takes what was made so far, and so does a failure */
-    const Status status = begun ? run_program(m, m->run) : run_on_evaluator(m, how, inputs);
+    const Status status = begun ? run_program(m, m->run, inputs) : run_on_evaluator(m, how, inputs);
     if (status != OK)
         heap_close(&m->heap);
     else
