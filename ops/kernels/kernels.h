@@ -198,6 +198,24 @@ typedef struct LargestLoops {
 
 enum { LARGEST_REACH = 128 };
 
+/* Windows over planes: rows first, then columns. */
+typedef struct PlaneWindows {
+    int64_t in[2], out[2], kernel[2], stride[2], dilation[2], before[2]; /* padding before the first element */
+} PlaneWindows;
+
+/* y = the largest element of each window of so many planes, as above, `lowest` where it sees padding alone; no element is below that.
+ * False: a NaN is the largest of some, and which one y does not say. */
+typedef bool LargestValuesLoop(const PlaneWindows *w, f32 lowest, int64_t planes, const f32 *x, f32 *y);
+
+enum { LARGEST_PITCH = 4096 };
+
+/* Columns that windows stand over, with their padding: at most LARGEST_PITCH. */
+static inline int64_t largest_pitch(const PlaneWindows *w)
+{
+    const int64_t reach = (w->kernel[1] - 1) * w->dilation[1] + 1;
+    return (w->out[1] - 1) * w->stride[1] + (reach < w->stride[1] ? w->stride[1] : reach);
+}
+
 /* Sums over few taps, and over positions with as many channels as a vector has lanes beside each other. */
 typedef struct TapLoops {
     size_t lanes;
@@ -299,6 +317,9 @@ DrawLoop *kernels_draw(const Kernels *level);
 
 /* The loops of the largest of windows. */
 const LargestLoops *kernels_largest(const Kernels *level);
+
+/* The loop that says what the largest of windows are. */
+LargestValuesLoop *kernels_largest_values(const Kernels *level);
 
 /* The loops over few taps. */
 const TapLoops *kernels_taps(const Kernels *level);

@@ -277,6 +277,22 @@ LineWindows pool_line_windows(const Window *w, const int64_t *line, bool partly)
             }                                                                                                          \
         }                                                                                                              \
     }
+
+/* Where nobody asks for places.  False: these windows are not served so. */
+static bool values_alone(const PoolRun *r, PlaneWindows *p)
+{
+    const Window *w = &r->w;
+    if (r->indices || w->rank != 2 || w->out[0] <= 0 || w->out[1] <= 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        p->in[i] = w->in[i], p->out[i] = w->out[i], p->kernel[i] = w->kernel[i];
+        p->stride[i] = w->stride[i], p->dilation[i] = w->dilation[i], p->before[i] = w->begin[i];
+    }
+    const int64_t reach = (w->kernel[1] - 1) * w->dilation[1];
+    return reach < LARGEST_REACH && w->begin[1] >= 0 && w->begin[1] <= reach && w->out[1] <= LARGEST_PITCH &&
+           w->stride[1] <= LARGEST_PITCH && largest_pitch(p) <= LARGEST_PITCH;
+}
+
 #define ABOVE(a, b)  ((a) > (b))
 #define OR_NAN(a, b) (!((a) <= (b)) & ((b) == (b)))
 /* One comparison, which is nearly always false: zeros are common behind a relu, and their signs are not. */
@@ -407,6 +423,21 @@ SUM_POOL(lp_pool, f32, power_f32(x, a->p), root_f32(sum, a->p))
 SUM_POOL(lp_pool, f64, power_f64(x, a->p), root_f64(sum, a->p))
 #undef SUM_POOL
 
+/* Where NaNs are among the largest the planes are gone through once more, window by window. */
+static void largest_values(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const PoolRun *r = arg;
+    PlaneWindows w;
+    LargestValuesLoop *const loop = kernels_largest_values(r->kernels);
+    f32 *y = (f32 *)r->y + begin * r->out;
+    (void)values_alone(r, &w);
+    bool are_numbers = !r->x || loop(&w, lowest_f32(r->lowest), end - begin, (const f32 *)r->x + begin * r->in, y);
+    for (int64_t i = begin; i < end && !r->x; i++, y += r->out)
+        are_numbers = loop(&w, lowest_f32(r->lowest), 1, plane_f32(r, i, worker), y) && are_numbers;
+    if (!are_numbers)
+        max_pool_f32(arg, begin, end, worker);
+}
+
 /* Runs a pool over all channels of all images. */
 static Status eval_pooled(Eval *e, const ParallelFn pools[3])
 {
@@ -429,6 +460,9 @@ static Status eval_pooled(Eval *e, const ParallelFn pools[3])
     if (e->n_out > 1)
         r.indices = eval_out_i64(e, 1);
     r.where = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.w.out[r.w.rank - 1], sizeof *r.where);
+    PlaneWindows alone;
+    if (fn == max_pool_f32 && values_alone(&r, &alone))
+        fn = largest_values;
     if (r.out)
         eval_parallel(e, x->dims[0] * x->dims[1], fn, &r);
     return OK;

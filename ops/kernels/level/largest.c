@@ -1,4 +1,5 @@
-/* The largest of windows side by side: first of each column of taps, then of the columns that a window sees.  Vectors as the
+/* The largest of windows side by side: first of each column of taps, then of the columns that a window sees; where it stands,
+ * or what it is.  Vectors as the
  * compiler knows them: loops with choices in them it leaves to chance. */
 #include <string.h>
 
@@ -163,6 +164,14 @@ static inline Lanes value_of_windows(const WindowTaps *t, size_t n, size_t strid
     return best;
 }
 
+static bool any_of(Lanes condition)
+{
+    i32 any = 0;
+    for (size_t i = 0; i < BLOCK; i++)
+        any |= condition[i];
+    return any != 0;
+}
+
 /* Whether none is a NaN; a key is its number's bits by what makes it. */
 static inline bool window_values(const WindowTaps *t, size_t n, size_t stride, const Columns *c, f32 *y)
 {
@@ -175,10 +184,7 @@ static inline bool window_values(const WindowTaps *t, size_t n, size_t stride, c
         else
             memcpy(y + i, &bits, (n - i) * sizeof *y);
     }
-    i32 any = 0;
-    for (size_t i = 0; i < BLOCK; i++)
-        any |= nan[i];
-    return any == 0;
+    return !any_of(nan);
 }
 
 /* Windows at a time, the columns of which have room. */
@@ -271,3 +277,107 @@ static void add(const WindowTaps *t, const i32 *where, const f32 *y, size_t n, f
 }
 
 const LargestLoops LEVEL_NAME(largest) = { find, values, add };
+
+/* ---- what it is ---- */
+
+/* Lines of a plane between columns that no window takes. */
+typedef struct Lines {
+    i32 key[LARGEST_PITCH + LARGEST_REACH + 2 * BLOCK];
+} Lines;
+
+static void fill_with(i32 v, size_t n, i32 *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] = v;
+}
+
+/* Keys of n columns, or what of them is larger than what is there.  Reads to the end of a block where `more` elements behind
+ * the columns are there, and writes to it. */
+static inline void take_line(const f32 *x, size_t n, size_t more, bool is_first, i32 *to)
+{
+    for (size_t i = 0; i < n; i += BLOCK) {
+        const size_t at = i + BLOCK <= n + more || n < BLOCK ? i : n - BLOCK;
+        const Lanes key = key_of(load_some(x + at, n + more < BLOCK ? n : BLOCK)), was = load(to + at);
+        *(Lanes *)(to + at) = is_first ? key : choose(key > was, key, was);
+    }
+}
+
+/* Of each column what the taps of one row of windows see. */
+static void line_of(const PlaneWindows *w, const f32 *x, size_t pitch, int64_t row, i32 lowest, i32 *to)
+{
+    const size_t room = pitch - (size_t)w->before[1], n = (size_t)w->in[1] < room ? (size_t)w->in[1] : room;
+    bool is_first = true;
+    for (int64_t k = 0; k < w->kernel[0]; k++) {
+        const int64_t at = row * w->stride[0] - w->before[0] + k * w->dilation[0];
+        if (at < 0 || at >= w->in[0])
+            continue;
+        take_line(x + at * w->in[1], n, (size_t)((w->in[0] - at) * w->in[1]) - n, is_first, to + w->before[1]);
+        is_first = false;
+    }
+    fill_with(lowest, (size_t)w->before[1], to);
+    if (is_first)
+        fill_with(lowest, n, to + w->before[1]);
+    fill_with(lowest, room - n, to + w->before[1] + n);
+}
+
+/* Numbers of n windows, whose first taps are so far apart; where one is a NaN, of which a key does not say which. */
+static inline Lanes values_of_planes(const PlaneWindows *w, size_t n, size_t stride, const i32 *from, f32 *y)
+{
+    Lanes nan = { 0 };
+    for (size_t i = 0; i < n; i += BLOCK) {
+        Lanes best = load_apart(from + i * stride, n - i, stride);
+        for (int64_t k = 1; k < w->kernel[1]; k++) {
+            const Lanes key = load_apart(from + i * stride + k * w->dilation[1], n - i, stride);
+            best = choose(key > best, key, best);
+        }
+        nan |= best == INT32_MAX;
+        best ^= (best >> 31) & INT32_MAX;
+        if (n - i >= BLOCK)
+            memcpy(y + i, &best, sizeof best);
+        else
+            memcpy(y + i, &best, (n - i) * sizeof *y);
+    }
+    return nan;
+}
+
+static Lanes line_values(const PlaneWindows *w, size_t n, const i32 *from, f32 *y)
+{
+    if (w->stride[1] == 1)
+        return values_of_planes(w, n, 1, from, y);
+    if (w->stride[1] == 2)
+        return values_of_planes(w, n, 2, from, y);
+    return values_of_planes(w, n, (size_t)w->stride[1], from, y);
+}
+
+/* Windows of which none sees rows of two: planes are one that is so much higher. */
+static bool parts_planes(const PlaneWindows *w)
+{
+    return w->before[0] == 0 && w->in[0] == w->out[0] * w->stride[0] &&
+           (w->kernel[0] - 1) * w->dilation[0] < w->stride[0];
+}
+
+bool LEVEL_NAME(largest_values)(const PlaneWindows *windows, f32 lowest, int64_t planes, const f32 *x, f32 *y)
+{
+    Lines lines;
+    Lanes nan = { 0 };
+    PlaneWindows w = *windows;
+    i32 low;
+    memcpy(&low, &lowest, sizeof low);
+    low ^= (low >> 31) & INT32_MAX;
+    if (parts_planes(&w)) {
+        w.in[0] *= planes, w.out[0] *= planes;
+        planes = 1;
+    }
+    const size_t pitch = (size_t)largest_pitch(&w), cols = (size_t)w.out[1];
+    const int64_t most = (int64_t)(LARGEST_PITCH / pitch);
+    const bool flat = pitch == cols * (size_t)w.stride[1];
+    for (int64_t p = 0; p < planes; p++, x += w.in[0] * w.in[1])
+        for (int64_t row = 0; row < w.out[0]; row += most) {
+            const int64_t n = w.out[0] - row < most ? w.out[0] - row : most;
+            for (int64_t r = 0; r < n; r++)
+                line_of(&w, x, pitch, row + r, low, lines.key + (size_t)r * pitch);
+            for (int64_t r = 0; r < n; r += flat ? n : 1, y += flat ? (size_t)n * cols : cols)
+                nan |= line_values(&w, flat ? (size_t)n * cols : cols, lines.key + (size_t)r * pitch, y);
+        }
+    return !any_of(nan);
+}

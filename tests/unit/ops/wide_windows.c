@@ -78,6 +78,9 @@ static void check_pool(Context *c, const Case *k, DType dtype)
     Build again = fresh(c);
     Node *same = image_of(&again, dtype, true);
     const Tensor *y = value_of(c, build_node_n(&again, OP_max_pool, &pool, 1, &same, 2), NULL);
+    Build alone = fresh(c);
+    Node *too = image_of(&alone, dtype, true);
+    const Tensor *values = value_of(c, build_node_n(&alone, OP_max_pool, &pool, 1, &too, 1), NULL);
     double *sum = NEWS(&c->arena, double, AREA);
     for (int64_t image = 0; image < IMAGES; image++) {
         memset(sum, 0, AREA * sizeof *sum);
@@ -86,6 +89,7 @@ static void check_pool(Context *c, const Case *k, DType dtype)
             assert_true(p >= 0);
             assert_int_equal(tensor_get_i64(y->items[1], image * n + j), image * AREA + p);
             assert_true(close_to(at(y->items[0], image * n + j), at(xs, image * AREA + p), 0));
+            assert_true(close_to(at(values, image * n + j), at(xs, image * AREA + p), 0));
             sum[p] += at(dys, image * n + j);
         }
         for (int64_t p = 0; p < AREA; p++)
