@@ -191,7 +191,9 @@ TapSights window_sights(const Window *w, int64_t begin, int64_t n, int64_t image
     static void see_##T(const SightRun *runs, size_t n, int64_t step, const T *x, T fill, T *to)                       \
     {                                                                                                                  \
         for (const SightRun *r = runs; r < runs + n; r++) {                                                            \
-            if (r->from == PADDING)                                                                                    \
+            if (r->from == PADDING && r->n == 1) /* at the ends of lines */                                            \
+                to[r->to] = fill;                                                                                      \
+            else if (r->from == PADDING)                                                                               \
                 fill_##T(to + r->to, r->n, fill);                                                                      \
             else if (step == 1)                                                                                        \
                 memcpy(to + r->to, x + r->from, (size_t)r->n * sizeof(T));                                             \
