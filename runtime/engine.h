@@ -79,7 +79,8 @@ typedef struct EngineOptions {
     RoundingCounts *rounding;           /* added to as results are stored; or null */
     const LaunchWatch *watch;           /* null: nobody is told */
     bool narrow;                        /* as of EvalOptions: for an engine that narrows */
-    DeviceUse device;                   /* of an engine that has devices */
+    size_t keeps;     /* bytes that what is made of constants may take from run to run, of each graph */
+    DeviceUse device; /* of an engine that has devices */
 } EngineOptions;
 
 /* Makes the program of a graph for operands of some types (of each input its own where `types` has null, or is null), in

@@ -11,6 +11,9 @@
 #include "passes/recipe/recipe.h"
 #include "passes/target/datapath.h"
 
+/* Weights of larger models are packed anew in each run. */
+enum { KEPT_OF_CONSTANTS = 64 << 20 };
+
 /* How a model runs on the engine: a program of it, or one for each of the types that inputs had of late. */
 struct ModelRun {
     Arena arena;
@@ -111,6 +114,7 @@ static Status open_values(qcc_model *m, ModelRun *r, const EvalOptions *how, Val
         .watch = m->cx->watch,
         .device = m->cx->device,
         .narrow = engine->narrows && !m->cx->options.exact,
+        .keeps = KEPT_OF_CONSTANTS,
     };
     const Executable x = { .graph = m->runs,
                            .n_parts = 1,

@@ -80,6 +80,23 @@ typedef struct EvalWatch {
     bool takes;
 } EvalWatch;
 
+/* Memory for what calls make of constants, which stays from run to run. */
+typedef struct EvalKeeper {
+    Heap *heap;
+    size_t *left; /* bytes that may still be taken */
+} EvalKeeper;
+
+/* What one call keeps. */
+typedef struct EvalKept {
+    const EvalKeeper *keeper;
+    uint32_t constants; /* operands that no run changes, a bit each */
+    int operand;        /* it is made of this one */
+    size_t bytes;
+    void *at;    /* null: there is nothing */
+    bool filled; /* by the call under way, as far as it was not stopped; */
+    bool made;   /* by one that ended well */
+} EvalKept;
+
 /* One call, as the card's eval sees it. */
 struct Eval {
     Machine *machine;
@@ -99,6 +116,7 @@ struct Eval {
     Parallel *pool;
     struct EvalStore *stores;
     const EvalWatch *watch; /* of a word that tells (AccessCard): who is told of result 0; null: nobody */
+    EvalKept *kept;         /* null: no call after it has the same constants */
 };
 
 /* States what is wrong with the operands' values; returns INVALID. */
@@ -121,6 +139,13 @@ void *eval_scratch(Eval *e, size_t n, size_t size);
 
 /* The same, holding anything, for who writes before reading. */
 void *eval_room(Eval *e, size_t n, size_t size);
+
+/* Room, as eval_room gives it, for what is made of operand i and its type alone, of as many bytes in every run: where that
+ * is a constant it stays, and `*made` says that a call before has filled it.  A call keeps one thing; null: nothing of this. */
+void *eval_kept(Eval *e, int i, size_t n, size_t size, bool *made);
+
+/* Says that this call fills it. */
+void eval_keep(Eval *e);
 
 /* Operand i widened to one of the four arithmetics: its own data where the type is that already. */
 const f32 *eval_f32(Eval *e, int i);

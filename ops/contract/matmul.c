@@ -114,9 +114,9 @@ typedef struct MatmulSide {
     Eval *e;
     size_t n, bp, bj; /* element (p,j) of b is at p * bp + j * bj */
     const void *b;
-    void *c;     /* null: blocks of it are made one by one */
-    u16 *panels; /* b, packed once for all rows */
-    bool past;   /* it is written past the caches, which would not hold it */
+    void *c;      /* null: blocks of it are made one by one */
+    void *panels; /* b, packed once for all rows */
+    bool past;    /* it is written past the caches, which would not hold it */
 } MatmulSide;
 
 enum { MOST_SIDES = MATMUL_BESIDE };
@@ -136,15 +136,18 @@ typedef struct MatmulRun {
     int n_sides;
     Arithmetic arithmetic;
     bool is_bf16; /* operands are multiplied as they lie, sums are f32 */
-    bool packs;   /* right operands are packed first, by whoever is there */
-    char *rooms;  /* for each worker: what a product works in */
-    size_t room;  /* bytes */
+    bool packs;   /* right operands are packed first, by whoever is there, */
+    bool made;    /* or were in a run before */
+    bool
+        lies; /* the left one is multiplied as it lies then, and what nobody keeps of the result is made block by block */
+    char *rooms; /* for each worker: what a product works in */
+    size_t room; /* bytes */
 } MatmulRun;
 
 /* What a tile, rows of one stack position and some of all columns, has of a side. */
 typedef struct MatmulTile {
     const MatmulSide *side;
-    size_t m, n, a, b, c; /* where the operands and the tile begin */
+    size_t m, n, a, b, c, col; /* where the operands and the tile begin; its first column of the side */
     int worker;
 } MatmulTile;
 
@@ -176,6 +179,19 @@ static void tile_done(void *user, const PanelBlock *done)
     eval_done(t->side->e, &b, t->worker);
 }
 
+static const PackedLoops *loops_of(const MatmulRun *r)
+{
+    return r->is_bf16 ? kernels_packed_bf16(r->e->kernels) : kernels_packed(r->e->kernels, r->arithmetic);
+}
+
+/* Bytes from panel to panel of a right operand. */
+static size_t panel_bytes(const MatmulRun *r)
+{
+    const PackedLoops *l = loops_of(r);
+    const size_t sum = r->arithmetic == ARITH_F64 ? sizeof(f64) : sizeof(f32);
+    return (r->k + l->depth - 1) / l->depth * l->depth * l->width * (r->is_bf16 ? sizeof(u16) : sum);
+}
+
 /* Products of floats: one list of sides for all types, since it lies on the stack of whoever runs them. */
 static void tiles_of_floats(const MatmulRun *r, MatmulTile *t, int n, void *room)
 {
@@ -190,10 +206,11 @@ static void tiles_of_floats(const MatmulRun *r, MatmulTile *t, int n, void *room
         const MatmulSide *s = t[i].side;
         watch[i] = (PanelWatch){ tile_done, &t[i] };
         sides[i] = (PanelSide){ .n = t[i].n,
-                                .ldb = r->packs ? panel_apart(level, r->k) : s->bp,
+                                .ldb = r->packs ? panel_bytes(r) / one : s->bp,
                                 .b_step = s->bj,
                                 .ldc = s->n,
-                                .b = r->packs ? (const char *)s->panels : (const char *)s->b + t[i].b * one,
+                                .b = r->packs ? (const char *)s->panels + t[i].col / loops_of(r)->width * panel_bytes(r)
+                                              : (const char *)s->b + t[i].b * one,
                                 .c = s->c ? (char *)s->c + t[i].c * sum : NULL,
                                 .watch = eval_is_told(s->e) ? &watch[i] : NULL,
                                 .past = s->past };
@@ -238,6 +255,7 @@ static int tiles_of(const MatmulRun *r, int64_t at, int worker, MatmulTile *tile
                                    .a = (size_t)a * r->m * r->k + row * r->ai,
                                    .b = (size_t)b * side->n * r->k + (from - begin) * side->bj,
                                    .c = ((size_t)s * r->m + row) * side->n + from - begin,
+                                   .col = from - begin,
                                    .worker = worker };
     }
     return n;
@@ -324,7 +342,7 @@ static void split_matrix(MatmulRun *r, int64_t stack, int64_t threads)
 {
     const int64_t m = (int64_t)r->m, n = (int64_t)r->n, tile = r->is_bf16 ? MOST_TILE_ROWS : MOST_FLOAT_ROWS;
     const bool few = stack % threads != 0 && stack < 4 * threads;
-    const bool by_rows = m >= n || r->packs;
+    const bool by_rows = m >= n || r->lies;
     r->down = few && by_rows ? least_of(threads, (m + LEAST - 1) / LEAST) : 1;
     r->across = few && !by_rows ? least_of(threads, (n + LEAST - 1) / LEAST) : 1;
     r->rows = (size_t)(((m + r->down - 1) / r->down + tile - 1) / tile * tile);
@@ -343,7 +361,7 @@ static void matmul_rooms(Eval *e, MatmulRun *r)
                       .b_step = r->sides[0].bj,
                       .is_bf16 = r->is_bf16,
                       .columns_packed = r->packs,
-                      .apart = r->packs };
+                      .apart = r->lies };
     r->room = (panel_room(&p) * (r->arithmetic == ARITH_F32 ? sizeof(f32) : sizeof(f64)) + 63) / 64 * 64;
     r->rooms = eval_room(e, (size_t)parallel_threads(e->pool), r->room);
 }
@@ -351,7 +369,7 @@ static void matmul_rooms(Eval *e, MatmulRun *r)
 /* The panels of a side. */
 static int64_t panels_of(const MatmulRun *r, const MatmulSide *s)
 {
-    const size_t width = kernels_packed_bf16(r->e->kernels)->width;
+    const size_t width = loops_of(r)->width;
     return (int64_t)((s->n + width - 1) / width);
 }
 
@@ -360,7 +378,7 @@ static void pack_panels(void *arg, int64_t begin, int64_t end, int worker)
 {
     const MatmulRun *r = arg;
     const Kernels *level = r->e->kernels;
-    const size_t width = kernels_packed_bf16(level)->width;
+    const size_t width = loops_of(r)->width;
     (void)worker;
     for (int i = 0; i < r->n_sides; i++) {
         const MatmulSide *s = &r->sides[i];
@@ -368,21 +386,48 @@ static void pack_panels(void *arg, int64_t begin, int64_t end, int worker)
         if (begin < panels && end > 0) {
             const size_t from = (size_t)first * width, to = (size_t)least_of(end, panels) * width;
             Panel p = {
-                .n = (to < s->n ? to : s->n) - from, .k = r->k, .ldb = s->bp, .b_step = s->bj, .is_bf16 = true
+                .n = (to < s->n ? to : s->n) - from, .k = r->k, .ldb = s->bp, .b_step = s->bj, .is_bf16 = r->is_bf16
             };
-            panel_pack_bf16(level, &p, (const u16 *)s->b + from * s->bj,
-                            s->panels + (size_t)first * panel_apart(level, r->k));
+            void *panels = (char *)s->panels + (size_t)first * panel_bytes(r);
+            if (r->is_bf16)
+                panel_pack_bf16(level, &p, (const u16 *)s->b + from * s->bj, panels);
+            else if (r->arithmetic == ARITH_F32)
+                panel_pack_f32(level, &p, (const f32 *)s->b + from * s->bj, panels);
+            else
+                panel_pack_f64(level, &p, (const f64 *)s->b + from * s->bj, panels);
         }
         begin -= panels, end -= panels;
     }
 }
 
-static void pack_sides(Eval *e, MatmulRun *r)
+/* Whether right operands that are constants were packed, or are now, for all runs: where rows are so many that packing shows, and
+ * tiles begin with panels.  What is widened first is no constant. */
+static bool keeps_sides(MatmulRun *r, int64_t stack)
+{
+    enum { THIN = 2, MANY = 2048 };
+    const bool floats = r->arithmetic == ARITH_F32 || r->arithmetic == ARITH_F64;
+    bool keeps = floats && stack == 1 && r->k > 0 && r->m > THIN && r->m <= MANY;
+    r->made = true;
+    for (int i = 0; i < r->n_sides && keeps; i++) {
+        MatmulSide *s = &r->sides[i];
+        bool made = false;
+        keeps = s->b == s->e->in[1]->data && (r->n_sides == 1 || s->n % WHOLE_COLS == 0);
+        s->panels = keeps ? eval_kept(s->e, 1, (size_t)panels_of(r, s), panel_bytes(r), &made) : NULL;
+        keeps = s->panels != NULL;
+        r->made = r->made && made;
+    }
+    return keeps;
+}
+
+static void pack_sides(Eval *e, MatmulRun *r, bool keeps)
 {
     int64_t panels = 0;
     for (int i = 0; i < r->n_sides; i++) {
         MatmulSide *s = &r->sides[i];
-        s->panels = eval_room(e, (size_t)panels_of(r, s) * panel_apart(e->kernels, r->k), sizeof *s->panels);
+        if (keeps)
+            eval_keep(s->e);
+        else
+            s->panels = eval_room(e, (size_t)panels_of(r, s), panel_bytes(r));
         panels += panels_of(r, s);
     }
     eval_parallel(e, panels, pack_panels, r);
@@ -419,8 +464,8 @@ static void open_side(MatmulRun *r, Eval *e)
     s->bj = at->tb ? r->k : 1;
     s->b = operand(r, e, 1);
     const bool tells = r->arithmetic == ARITH_F32 || r->arithmetic == ARITH_F64;
-    s->c = tells ? eval_out_by_blocks(e, r->arithmetic, r->packs) : eval_out_wide(e, 0, r->arithmetic);
-    s->past = r->packs && s->c && !eval_is_told(e) && is_large(r, s);
+    s->c = tells ? eval_out_by_blocks(e, r->arithmetic, r->lies) : eval_out_wide(e, 0, r->arithmetic);
+    s->past = r->lies && s->c && !eval_is_told(e) && is_large(r, s);
     r->n += s->n;
 }
 
@@ -442,17 +487,19 @@ static Status matmul_sides(Eval *const *calls, int n)
     for (int i = 0; i < r.rank; i++)
         stack *= r.dims[i];
     fold_stack(&r, &stack);
-    r.packs = packs_once(&r, stack, parallel_threads(e->pool));
+    r.lies = packs_once(&r, stack, parallel_threads(e->pool));
     r.a = operand(&r, e, 0);
     for (int i = 0; i < n; i++)
         open_side(&r, calls[i]);
     if (stack == 0 || r.m == 0 || r.n == 0)
         return OK;
+    const bool keeps = keeps_sides(&r, stack);
+    r.packs = r.lies || keeps;
     split_matrix(&r, stack, parallel_threads(e->pool));
     if (r.arithmetic == ARITH_F32 || r.arithmetic == ARITH_F64)
         matmul_rooms(e, &r);
-    if (r.packs)
-        pack_sides(e, &r);
+    if (r.packs && !(keeps && r.made))
+        pack_sides(e, &r, keeps);
     eval_parallel(e, stack * r.down * r.across, matmul_tiles, &r);
     return OK;
 }

@@ -262,12 +262,14 @@ Status machine_call(Machine *m, const Node *n, const Tensor *const *in, Tensor *
     return OK;
 }
 
-Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch)
+Status machine_call_into(Machine *m, const CallBeside *call)
 {
-    Eval e = call_of(m, n, in);
+    const Node *n = call->node;
+    Eval e = call_of(m, n, call->in);
     e.is_given = true;
-    e.watch = watch;
-    e.out = out;
+    e.watch = call->watch;
+    e.kept = call->kept;
+    e.out = call->out;
     e.type = is_steered_by_values(n) ? actual_type(m, n, &e) : n->type;
     if (!e.type)
         return INVALID;
@@ -287,6 +289,7 @@ Status machine_call_beside(Machine *m, int n, const CallBeside *calls)
         each[i].is_given = true;
         each[i].out = calls[i].out;
         each[i].watch = calls[i].watch;
+        each[i].kept = calls[i].kept;
         each[i].type = calls[i].node->type;
         all[i] = &each[i];
     }

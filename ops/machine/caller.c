@@ -73,9 +73,20 @@ void caller_begin(Caller *c, uint64_t seed, uint64_t step)
     empty(c);
 }
 
-Status caller_call_watched(Caller *c, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch)
+/* What a call that was stopped has filled in part is filled again. */
+static void settle_kept(Status status, int n, const CallBeside *calls)
 {
-    const Status status = machine_call_into(&c->machine, n, in, out, watch);
+    for (int i = 0; i < n; i++)
+        if (calls[i].kept) {
+            calls[i].kept->made = calls[i].kept->made || (status == OK && calls[i].kept->filled);
+            calls[i].kept->filled = false;
+        }
+}
+
+Status caller_call_one(Caller *c, const CallBeside *call)
+{
+    const Status status = machine_call_into(&c->machine, call);
+    settle_kept(status, 1, call);
     empty(c);
     return status;
 }
@@ -83,13 +94,14 @@ Status caller_call_watched(Caller *c, const Node *n, const Tensor *const *in, Te
 Status caller_call_beside(Caller *c, int n, const CallBeside *calls)
 {
     const Status status = machine_call_beside(&c->machine, n, calls);
+    settle_kept(status, n, calls);
     empty(c);
     return status;
 }
 
 Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out)
 {
-    return caller_call_watched(c, n, in, out, NULL);
+    return caller_call_one(c, &(CallBeside){ .node = n, .in = in, .out = out });
 }
 
 /* What is narrower than the arithmetic is widened before it is computed with, and rounded behind it. */

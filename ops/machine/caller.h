@@ -27,18 +27,19 @@ void caller_begin(Caller *c, uint64_t seed, uint64_t step);
  * takes on the way it gives back, and finds again in the next call. */
 Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out);
 
-/* The same of a call of a word that tells what is done (AccessCard.tells): `watch` is told. */
-Status caller_call_watched(Caller *c, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch);
-
 /* One of several calls. */
 typedef struct CallBeside {
     const Node *node;
     const Tensor *const *in;
     Tensor **out;
-    const EvalWatch *watch; /* null: nobody is told */
+    const EvalWatch *watch; /* of a word that tells what is done (AccessCard.tells); null: nobody is told */
+    EvalKept *kept;         /* what it keeps from run to run; null: nothing */
 } CallBeside;
 
-/* The same of several calls of a word that can run as one (OpDef.beside), up to PRODUCTS_BESIDE. */
+/* The same of one of them. */
+Status caller_call_one(Caller *c, const CallBeside *call);
+
+/* And of several calls of a word that can run as one (OpDef.beside), up to PRODUCTS_BESIDE. */
 Status caller_call_beside(Caller *c, int n, const CallBeside *calls);
 
 /* The bytes that a call takes on one thread: for operands and results in the arithmetic that products and windows are

@@ -62,6 +62,38 @@ void *eval_scratch(Eval *e, size_t n, size_t size)
     return memset(eval_room(e, n, size), 0, n * size);
 }
 
+/* A budget of memory is for what a run needs. */
+static bool may_keep(const Eval *e, size_t bytes)
+{
+    const Memory *memory = e->ir->memory;
+    const bool fits = !memory->budget || (memory->used < memory->budget && bytes < (memory->budget - memory->used) / 2);
+    return fits && bytes <= *e->kept->keeper->left;
+}
+
+void *eval_kept(Eval *e, int i, size_t n, size_t size, bool *made)
+{
+    EvalKept *k = e->kept;
+    size_t bytes;
+    *made = false;
+    if (!k || !(k->constants >> i & 1) || __builtin_mul_overflow(n, size, &bytes))
+        return NULL;
+    if (!k->at && may_keep(e, bytes)) {
+        k->at = heap_alloc(k->keeper->heap, bytes ? bytes : 1);
+        k->operand = i;
+        k->bytes = bytes;
+        *k->keeper->left -= bytes;
+    }
+    if (!k->at || k->operand != i || k->bytes != bytes)
+        return NULL;
+    *made = k->made;
+    return k->at;
+}
+
+void eval_keep(Eval *e)
+{
+    e->kept->filled = true;
+}
+
 bool eval_stopped(const Eval *e)
 {
     const EvalOptions *o = e->machine->options;

@@ -28,8 +28,8 @@ Status machine_run_graph(Machine *m, Graph *g, const Tensor *const *arguments, T
 /* Runs one call, by its card, on operands; its value is held once. */
 Status machine_call(Machine *m, const Node *n, const Tensor *const *in, Tensor **value);
 
-/* The same into tensors of the types that the graph says, which are the caller's; null: nobody watches. */
-Status machine_call_into(Machine *m, const Node *n, const Tensor *const *in, Tensor **out, const EvalWatch *watch);
+/* The same into tensors of the types that the graph says, which are the caller's. */
+Status machine_call_into(Machine *m, const CallBeside *call);
 
 /* Several calls as one (OpDef.beside), each as machine_call_into. */
 Status machine_call_beside(Machine *m, int n, const CallBeside *calls);

@@ -30,7 +30,8 @@ typedef struct Run {
     int64_t phase;      /* and of each of its parts */
     size_t *at;         /* where each of a result's words has its line; of gathered ones those of one share */
     size_t apart;       /* words between gathered lines */
-    i32 *less;          /* what is added to each sum of a result */
+    i32 *totals;        /* of all weights of a result */
+    int weights;        /* the operand */
     u32 flip, zero;     /* of all four bytes of a word of data */
     const SumTaker *to;
     int64_t taps, in, quads, row_tiles; /* words of a group's channels; tiles of a group */
@@ -137,7 +138,7 @@ static void make_row(const Run *r, const u8 *from, u32 *words, u32 *to)
     }
 }
 
-/* Tiles of weights, and what the zero point of data brings to their sums.  Channels of one tap are words as they lie, if they are
+/* Tiles of weights, and their sums, which the zero point of data is multiplied with.  Channels of one tap are words as they lie, if they are
  * whole ones. */
 static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
 {
@@ -154,8 +155,7 @@ static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
             make_row(r, from + k * depth, parts, made + k * words);
         r->l->pack((size_t)rows, (size_t)words, lie ? (const void *)from : made, (size_t)words * sizeof *made,
                    r->tiles + i * r->filled * tile, totals);
-        for (int64_t k = 0; k < rows; k++)
-            r->less[first + k] = (i32)(0u - (r->zero & 0xff) * (u32)totals[k]);
+        memcpy(r->totals + first, totals, (size_t)rows * sizeof *totals);
     }
 }
 
@@ -237,7 +237,7 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
                   (u32 *)(void *)(sums + (size_t)r->cut.rows * whole_panels(r, r->cut.span * r->cut.cols)));
         for (int64_t i = 0; i < b.rows; i++) {
             i32 *line = sums + i * (int64_t)ldc;
-            r->l->add(ldc, (u32)r->less[row + i], line);
+            r->l->add(ldc, 0u - (r->zero & 0xff) * (u32)r->totals[row + i], line);
             if (r->pitch)
                 take_lines(r, &b, i, line);
             else
@@ -296,8 +296,13 @@ static void run(Eval *e, Run *r)
     if (!r->direct)
         memset(r->words + planes * r->plane, 0, r->l->width * sizeof(u32));
     r->filled = (r->quads * r->taps + (int64_t)r->l->whole - 1) / (int64_t)r->l->whole * (int64_t)r->l->whole;
-    r->tiles = eval_room(e, (size_t)(tiles * r->filled) * r->l->rows, sizeof(u32));
-    r->less = eval_room(e, (size_t)(r->c->groups * r->c->results), sizeof(i32));
+    const size_t packed = (size_t)(tiles * r->filled) * r->l->rows, results = (size_t)(r->c->groups * r->c->results);
+    bool made;
+    u32 *kept = eval_kept(e, r->weights, packed + results, sizeof(u32), &made);
+    r->tiles = kept ? kept : eval_room(e, packed + results, sizeof(u32));
+    r->totals = (i32 *)(void *)(r->tiles + packed);
+    if (kept && !made)
+        eval_keep(e);
     r->cut = conv_cut(r->c, lies ? r->pitch * (r->c->w.out[0] - 1) + r->c->w.out[1] : out, POSITIONS, RESULTS,
                       (int64_t)r->l->rows, threads);
     const size_t panels = whole_panels(r, r->cut.span * r->cut.cols);
@@ -309,13 +314,16 @@ static void run(Eval *e, Run *r)
     r->rooms = eval_room(e, (size_t)threads, r->room);
     if (!r->direct)
         eval_parallel(e, planes, make_words, r);
-    eval_parallel(e, tiles, pack_tiles, r);
+    if (!made)
+        eval_parallel(e, tiles, pack_tiles, r);
     eval_parallel(e, conv_cut_blocks(&r->cut, r->c), run_blocks, r);
 }
 
 bool codes_convolve_words(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to)
 {
-    Run r = { .l = kernels_quads(e->kernels), .c = c, .x = x->v, .filter = filter->v, .to = to };
+    Run r = {
+        .l = kernels_quads(e->kernels), .c = c, .x = x->v, .filter = filter->v, .weights = filter->operand, .to = to
+    };
     bool fits = r.l->rows && !codes_are_wide(x, filter) && filter->type == CODE_I8 && c->channels > 1;
     for (int64_t i = 0; i < filter->n_zeros; i++)
         fits = fits && filter->zeros[i] == 0;

@@ -10,7 +10,9 @@ Codes codes_of(Eval *e, int i, int zero)
     static const i32 none[] = { 0 };
     const DType t = e->in[i]->type->dtype;
     const bool sign = dtype_class(t) == CLASS_INT, wide = dtype_bits(t) > 8;
-    Codes c = { .tensor = e->in[i], .v = e->in[i]->data, .zeros = none, .n_zeros = 1, .one_matrix = true };
+    Codes c = {
+        .tensor = e->in[i], .operand = i, .v = e->in[i]->data, .zeros = none, .n_zeros = 1, .one_matrix = true
+    };
     c.type = wide ? (sign ? CODE_I16 : CODE_U16) : sign ? CODE_I8 : CODE_U8;
     if (eval_has(e, zero)) {
         c.zeros = eval_i32(e, zero);
@@ -73,11 +75,17 @@ PackedCodes codes_pack(Eval *e, const CodeProducts *l, const LooseCodes *from)
     PackedCodes to = { .group = from->rows ? l->rows : l->width };
     to.groups = (from->lanes.lanes + to.group - 1) / to.group;
     to.apart = code_words(l, from->lanes.k) * to.group;
-    const size_t groups = from->matrices * to.groups;
-    to.words = eval_room(e, groups * to.apart + 1, sizeof *to.words);
-    to.sums = eval_room(e, groups * to.group, sizeof *to.sums);
-    memset(to.sums, 0, groups * to.group * sizeof *to.sums);
+    const size_t groups = from->matrices * to.groups, words = groups * to.apart + 1, sums = groups * to.group;
+    bool made;
+    u32 *kept = eval_kept(e, c->operand, words + sums, sizeof *to.words, &made);
+    to.words = kept ? kept : eval_room(e, words + sums, sizeof *to.words);
+    to.sums = (i32 *)(void *)(to.words + words);
     zeros_of_lanes(e, c, from, from->rows ? l->row_shift[c->type] : l->column_shift[c->type], &to);
+    if (made)
+        return to;
+    if (kept)
+        eval_keep(e);
+    memset(to.sums, 0, sums * sizeof *to.sums);
     eval_parallel(e, (int64_t)groups, pack_groups, &(Packing){ l, from, &to });
     return to;
 }

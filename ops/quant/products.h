@@ -14,6 +14,7 @@
 /* Operand i as codes with the zero points of operand `zero` (absent: none). */
 typedef struct Codes {
     const Tensor *tensor;
+    int operand;
     const void *v;
     CodeType type;
     const i32 *zeros;

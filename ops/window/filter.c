@@ -272,7 +272,14 @@ const void *filter_packed(Eval *e, int i, bool is_bf16, int64_t groups, int64_t 
                      .f64 = eval_is_f64(e),
                      .is_bf16 = is_bf16 };
     f.from = is_bf16 ? e->in[i]->data : eval_wide(e, i, f.f64 ? ARITH_F64 : ARITH_F32);
-    f.to = eval_room(e, filter_room(e, &f), way_of(e, &f).element);
+    bool made;
+    f.to = eval_kept(e, i, filter_room(e, &f), way_of(e, &f).element, &made);
+    if (made)
+        return f.to;
+    if (f.to)
+        eval_keep(e);
+    else
+        f.to = eval_room(e, filter_room(e, &f), way_of(e, &f).element);
     filter_pack(e, &f);
     return f.to;
 }

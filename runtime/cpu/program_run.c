@@ -12,6 +12,8 @@ typedef struct CpuLaunches {
     const Tensor *const **wave_in;      /* its operands, */
     Tensor *const **wave_out;           /* and its results */
     size_t scratch_bytes, worker_bytes; /* of a wave; of each worker */
+    EvalKeeper keeper;
+    EvalKept *kept; /* of each launch */
 } CpuLaunches;
 
 static CpuLaunches *of(const ProgramRunner *p)
@@ -77,9 +79,43 @@ static void keep(ProgramRunner *p)
     caller_keep(of(p)->caller);
 }
 
+/* What was kept the heap has; others may keep as much. */
 static void close(ProgramRunner *p)
 {
+    for (int i = 0; i < p->program->n_launches; i++)
+        p->room->keeps += of(p)->kept[i].at ? of(p)->kept[i].bytes : 0;
     caller_close(of(p)->caller);
+}
+
+/* ---- constants ---- */
+
+static uint32_t bit_if(bool is, int i)
+{
+    return is && i < 32 ? (uint32_t)1 << i : 0;
+}
+
+/* Operands of a call, or of the product of a contract, that no run changes. */
+static uint32_t constants_of(const Launch *l)
+{
+    const Node *product = l->contraction;
+    const Graph *body = product ? l->node->regions[0] : NULL;
+    uint32_t bits = 0;
+    for (int i = 0; i < l->n_in && !product; i++)
+        bits |= bit_if(l->in[i].home == HOME_CONSTANT, i);
+    for (int i = 0; product && i < product->n_in; i++)
+        for (size_t k = 0; k < body->n_inputs; k++)
+            bits |= bit_if(in(product, i) == body->inputs[k] && l->in[k].home == HOME_CONSTANT, i);
+    return bits;
+}
+
+static void open_kept(ProgramRunner *p, Arena *arena)
+{
+    CpuLaunches *c = of(p);
+    c->keeper = (EvalKeeper){ p->heap, &p->room->keeps };
+    c->kept = NEWS(arena, EvalKept, p->program->n_launches + 1);
+    for (int i = 0; i < p->program->n_launches; i++)
+        if (p->program->launches[i].kind != LAUNCH_REGION)
+            c->kept[i] = (EvalKept){ .keeper = &c->keeper, .constants = constants_of(&p->program->launches[i]) };
 }
 
 /* ---- runs ---- */
@@ -105,15 +141,15 @@ static Status run_calls(ProgramRunner *p, int launch, int n)
     CallBeside calls[PRODUCTS_BESIDE];
     for (int i = 0; i < n; i++) {
         LaunchRun *run = &p->launches[launch + i];
-        calls[i] = (CallBeside){ run->launch->node, run->in, run->out, NULL };
+        EvalKept *kept = &of(p)->kept[launch + i];
+        calls[i] = (CallBeside){ run->launch->node, run->in, run->out, NULL, kept };
         if (!run->product)
             continue;
         tape_begin(run->own, run->in, run->out);
         watch[i] = (EvalWatch){ block_is_done, run->own, tape_takes_product(run->own) };
-        calls[i] = (CallBeside){ run->launch->contraction, run->factors, &run->product, &watch[i] };
+        calls[i] = (CallBeside){ run->launch->contraction, run->factors, &run->product, &watch[i], kept };
     }
-    return n > 1 ? caller_call_beside(of(p)->caller, n, calls)
-                 : caller_call_watched(of(p)->caller, calls[0].node, calls[0].in, calls[0].out, calls[0].watch);
+    return n > 1 ? caller_call_beside(of(p)->caller, n, calls) : caller_call_one(of(p)->caller, calls);
 }
 
 /* Launches that run side by side, of late ones those that are wanted. */
@@ -188,6 +224,7 @@ GraphRunner *program_runner(const Executable *x, const EngineOptions *o, RunnerR
         p->launches[i].own =
             launch_tape(&program->launches[i], p->ir->ops, o->kernels, parallel_threads(o->pool), arena);
     measure_scratch(p);
+    open_kept(p, arena);
     caller_expect(c->caller, program_calls_scratch(program));
     return &p->runner;
 }

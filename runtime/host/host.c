@@ -126,8 +126,10 @@ static void take_room(Values *v, Loaded *l, Arena *own)
     l->shares = l->x.room_of != NULL;
     l->room = l->shares ? v->graphs[*l->x.room_of]->room : NEW(l->x.arena, Room);
     l->heap = own ? &l->own : &v->heap;
-    if (!l->shares)
+    if (!l->shares) {
         runner_room_open(&l->room->memory, v->ir->memory, v->space);
+        l->room->memory.keeps = v->options.keeps;
+    }
     if (!own)
         return;
     heap_open(&l->own, v->ir->memory);

@@ -75,6 +75,7 @@ typedef struct RunnerRoom {
         size_t bytes;
     } block[2];
     bool outlives; /* guarded() */
+    size_t keeps;  /* bytes that runners may still take for what they make of constants */
 } RunnerRoom;
 
 /* An empty one, with its blocks in a space (null: on the host); it closes itself if a jump passes. */
