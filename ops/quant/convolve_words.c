@@ -237,7 +237,9 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
                   (u32 *)(void *)(sums + (size_t)r->cut.rows * whole_panels(r, r->cut.span * r->cut.cols)));
         for (int64_t i = 0; i < b.rows; i++) {
             i32 *line = sums + i * (int64_t)ldc;
-            r->l->add(ldc, 0u - (r->zero & 0xff) * (u32)r->totals[row + i], line);
+            const u32 more = 0u - (r->zero & 0xff) * (u32)r->totals[row + i];
+            if (more)
+                r->l->add(ldc, more, line);
             if (r->pitch)
                 take_lines(r, &b, i, line);
             else

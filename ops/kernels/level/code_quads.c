@@ -41,10 +41,12 @@ static inline void put_words(u32 *to, size_t left, __m512i words, __m512i flip)
 /* Bytes between each other, then their lanes of four words in order. */
 static void quad(size_t n, const u8 *const lines[4], u32 flip, u32 *restrict to)
 {
-    enum { BYTES = 64, LOW = 0x44, HIGH = 0xee, EVEN = 0x88, ODD = 0xdd };
+    enum { BYTES = 64, AHEAD = 512, LOW = 0x44, HIGH = 0xee, EVEN = 0x88, ODD = 0xdd };
     const __m512i turn = _mm512_set1_epi32((i32)flip);
     for (size_t i = 0; i < n; i += BYTES) {
         const size_t left = n - i;
+        for (size_t k = 0; k < DEPTH; k++)
+            __builtin_prefetch(lines[k] + i + AHEAD);
         const __mmask64 some = left < BYTES ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
         const __m512i a = _mm512_maskz_loadu_epi8(some, lines[0] + i), b = _mm512_maskz_loadu_epi8(some, lines[1] + i);
         const __m512i c = _mm512_maskz_loadu_epi8(some, lines[2] + i), d = _mm512_maskz_loadu_epi8(some, lines[3] + i);
