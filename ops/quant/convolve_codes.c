@@ -18,10 +18,11 @@ static int64_t blocks_of_rows(const ConvCut *cut, const CodesConv *c)
     return (c->images + cut->span - 1) / cut->span * c->groups * cut->tiles;
 }
 
-ConvCut conv_cut(const CodesConv *c, int64_t out, int64_t positions, int64_t results, int64_t whole, int64_t threads)
+ConvCut conv_cut(const CodesConv *c, int64_t out, int64_t positions, int64_t results, int64_t width, int64_t whole,
+                 int64_t threads)
 {
     const int64_t most = (c->images * c->groups + threads - 1) / threads; /* images, while every thread has some */
-    ConvCut cut = { .out = out, .cols = share_of(out, positions, 1, 1) };
+    ConvCut cut = { .out = out, .cols = share_of(out, positions, out > positions ? width : 1, 1) };
     cut.tiles = (out + cut.cols - 1) / cut.cols;
     cut.span = least(least(positions / out, most), c->images);
     cut.span = cut.span < 1 ? 1 : cut.span;
@@ -188,7 +189,7 @@ void codes_convolve(Eval *e, const CodesConv *c, const Codes *x, const Codes *fi
                              .matrices = (size_t)c->groups,
                              .matrix = (size_t)(c->results * r.depth),
                              .rows = true });
-    r.cut = conv_cut(c, out, TILE_COLS, TILE_ROWS, (int64_t)r.l->rows, threads);
+    r.cut = conv_cut(c, out, TILE_COLS, TILE_ROWS, (int64_t)r.l->width, (int64_t)r.l->rows, threads);
     r.direct = window_is_data(&c->w) && r.cut.span == 1;
     make_room(e, &r, threads);
     eval_parallel(e, conv_cut_blocks(&r.cut, c), run_blocks, &r);

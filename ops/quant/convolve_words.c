@@ -11,7 +11,8 @@
 
 enum {
     DEPTH = 4,                 /* channels of a word */
-    POSITIONS = 256,           /* of a block */
+    POSITIONS = 512,           /* of a block */
+    LEAST_POSITIONS = 256,     /* of an image whose words are multiplied as they lie */
     RESULTS = 6 * WHOLE_TILES, /* of a block: their sums stay in a second-level cache */
     APART = 16,                /* words between lines, so that they do not meet in one place of a cache */
     LONGEST = 1024,            /* line that is parted by steps */
@@ -261,8 +262,8 @@ static bool set_pitch(Run *r)
     const int64_t right = (w->kernel[1] - 1) * w->dilation[1],
                   down = (w->kernel[0] - 1) * w->dilation[0] / w->stride[0];
     const int64_t beyond = right / w->stride[1];
-    if (beyond > w->out[1] / SHARE || down > w->out[0] || w->begin[1] > right || w->out[0] * w->out[1] < POSITIONS ||
-        (w->stride[1] > 1 && w->in[1] > LONGEST))
+    if (beyond > w->out[1] / SHARE || down > w->out[0] || w->begin[1] > right ||
+        w->out[0] * w->out[1] < LEAST_POSITIONS || (w->stride[1] > 1 && w->in[1] > LONGEST))
         return false;
     r->pitch = w->out[1] + beyond;
     r->phase = r->pitch * (w->out[0] + down);
@@ -306,7 +307,7 @@ static void run(Eval *e, Run *r)
     if (kept && !made)
         eval_keep(e);
     r->cut = conv_cut(r->c, lies ? r->pitch * (r->c->w.out[0] - 1) + r->c->w.out[1] : out, POSITIONS, RESULTS,
-                      (int64_t)r->l->rows, threads);
+                      (int64_t)r->l->width, (int64_t)r->l->rows, threads);
     const size_t panels = whole_panels(r, r->cut.span * r->cut.cols);
     r->apart = panels + APART;
     place_lines(e, r);

@@ -120,8 +120,10 @@ typedef struct ConvBlock {
     int64_t image, images, group, first, positions, result, rows;
 } ConvBlock;
 
-/* Blocks of at most so many positions and results, of multiples of `whole` results, as many as threads want. */
-ConvCut conv_cut(const CodesConv *c, int64_t out, int64_t positions, int64_t results, int64_t whole, int64_t threads);
+/* Blocks of at most so many positions and results, of multiples of `width` positions, where an image has more, and of `whole`
+ * results, as many as threads want. */
+ConvCut conv_cut(const CodesConv *c, int64_t out, int64_t positions, int64_t results, int64_t width, int64_t whole,
+                 int64_t threads);
 
 /* How many there are, and one of them. */
 int64_t conv_cut_blocks(const ConvCut *cut, const CodesConv *c);
