@@ -472,10 +472,15 @@ static Status eval_pooled(Eval *e, const ParallelFn pools[3])
 static void max_pool_codes(void *arg, int64_t begin, int64_t end, int worker)
 {
     const PoolRun *r = arg;
-    u16 *room = r->keys + (size_t)worker * pool_codes_room(&r->w);
-    for (int64_t i = begin; i < end; i++)
-        pool_codes_plane(r->kernels, &r->w, r->lowest, (const uint8_t *)r->x + i * r->in, (uint8_t *)r->y + i * r->out,
+    const int64_t most = pool_codes_stacked(&r->w);
+    u16 *room = r->keys + (size_t)worker * (size_t)most * pool_codes_room(&r->w);
+    for (int64_t i = begin, n; i < end; i += n) {
+        Window w = r->w;
+        n = end - i < most ? end - i : most;
+        w.in[0] *= n, w.out[0] *= n;
+        pool_codes_plane(r->kernels, &w, r->lowest, (const uint8_t *)r->x + i * r->in, (uint8_t *)r->y + i * r->out,
                          room);
+    }
 }
 
 /* Whether codes were pooled so. */
@@ -489,7 +494,8 @@ static bool pools_codes(Eval *e)
     r.in = window_product(r.w.rank, r.w.in);
     r.out = window_product(r.w.rank, r.w.out);
     r.y = eval_out(e, 0)->data;
-    r.keys = eval_room(e, (size_t)parallel_threads(e->pool) * pool_codes_room(&r.w), sizeof *r.keys);
+    r.keys = eval_room(e, (size_t)(parallel_threads(e->pool) * pool_codes_stacked(&r.w)) * pool_codes_room(&r.w),
+                       sizeof *r.keys);
     eval_parallel(e, x->type->dims[0] * x->type->dims[1], max_pool_codes, &r);
     return true;
 }

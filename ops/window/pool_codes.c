@@ -31,6 +31,15 @@ bool pool_codes_serve(const Window *w, DType d, bool inside)
     return serves;
 }
 
+int64_t pool_codes_stacked(const Window *w)
+{
+    enum { MOST_KEYS = 1 << 13 }; /* which stay in a first-level cache */
+    const int64_t keys = w->out[0] * (w->in[1] + w->out[1]);
+    const bool parts =
+        is_inside(w, 0) && is_inside(w, 1) && w->in[0] == w->out[0] * w->stride[0] && w->kernel[0] <= w->stride[0];
+    return parts && keys < MOST_KEYS ? MOST_KEYS / keys : 1;
+}
+
 /* The same windows over a plane with its padding, or the plane as it is. */
 static Window padded_of(const Window *w)
 {

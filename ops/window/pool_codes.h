@@ -8,6 +8,9 @@
 /* Whether max_pool over such data may be done so: every window sees some, and (`inside`) none reaches beyond it. */
 bool pool_codes_serve(const Window *w, DType d, bool inside);
 
+/* How many channels, one behind the other, are best pooled as one that is so much higher: more than 1 where no window sees two. */
+int64_t pool_codes_stacked(const Window *w);
+
 /* Elements of u16 that the keys of one channel take, and what is worked in. */
 size_t pool_codes_room(const Window *w);
 

@@ -106,6 +106,31 @@ static Status pools_pick_the_first_of_the_largest(void *arg)
     return OK;
 }
 
+/* Windows of any size and place: the values alone are those that come with places. */
+static Status values_alone_are_the_same(void *arg)
+{
+    enum { TIMES = 600 };
+    static const DType types[] = { F32, BF16, F64, I8, U16, I32 };
+    Context *c = arg;
+    int64_t compared = 0;
+    for (int k = 0; k < TIMES; k++) {
+        const DType dtype = types[k / 2 % COUNT(types)];
+        const Tensor *y[2];
+        for (int n = 1; n <= 2; n++) {
+            Build b = fresh(c);
+            Rng rng = { (uint64_t)k };
+            PoolAttr at = { .storage_order = 0 };
+            Node *x = sample_pooled(&b, &rng, k % 2 ? 1 : k, dtype, &at); /* of two dimensions, and of any */
+            const Tensor *v = value_of(c, build_node_n(&b, OP_max_pool, &at, 1, &x, n), NULL);
+            y[n - 1] = n == 1 ? v : v->items[0];
+        }
+        require(tensor_same(y[0], y[1]), "draw %d of %s: values differ\n", k, dtype_name(dtype));
+        compared += tensor_elements(y[0]);
+    }
+    assert_true(compared > TIMES);
+    return OK;
+}
+
 /* Weights [1, channels, kernel, kernel]: conv, and what reaches them and the data. */
 static void check_conv(Context *c, const Case *k, DType dtype)
 {
@@ -183,6 +208,12 @@ static void test_pools(void **state)
     with_context(pools_pick_the_first_of_the_largest);
 }
 
+static void test_values_alone(void **state)
+{
+    (void)state;
+    with_context(values_alone_are_the_same);
+}
+
 static void test_convolutions(void **state)
 {
     (void)state;
@@ -197,7 +228,7 @@ static void test_transposed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_pools), cmocka_unit_test(test_convolutions),
-                                        cmocka_unit_test(test_transposed) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_pools), cmocka_unit_test(test_values_alone),
+                                        cmocka_unit_test(test_convolutions), cmocka_unit_test(test_transposed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
