@@ -7,7 +7,7 @@
 
 #include "api/hall/words.h"
 #include "api/make/launches.h"
-#include "api/verbs/bench_gains.h"
+#include "api/bench/bench_gains.h"
 #include "api/verbs/verbs.h"
 #include "base/clock.h"
 

@@ -2,7 +2,7 @@
 #ifndef API_VERBS_BENCH_GAINS_H
 #define API_VERBS_BENCH_GAINS_H
 
-#include "api/verbs/bench_runs.h"
+#include "api/bench/bench_runs.h"
 
 /* USAGE where options of gains ask for what a step that is open does not have. */
 Status gains_allowed(const Bench *all);

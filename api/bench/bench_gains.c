@@ -1,6 +1,6 @@
 /* bench --gains: the step as it is and the step without the codes of one call, in turn; the launches that only one of the two
  * has are what these codes change, and the least times of these are compared. */
-#include "api/verbs/bench_gains.h"
+#include "api/bench/bench_gains.h"
 
 #include <inttypes.h>
 #include <math.h>

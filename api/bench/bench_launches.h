@@ -2,7 +2,7 @@
 #ifndef API_VERBS_BENCH_LAUNCHES_H
 #define API_VERBS_BENCH_LAUNCHES_H
 
-#include "api/verbs/bench_rates.h"
+#include "api/bench/bench_rates.h"
 #include "base/text.h"
 #include "ir/program.h"
 #include "runtime/engine.h"

@@ -4,7 +4,7 @@
 
 #include "api/make/step.h"
 #include "api/model/command.h"
-#include "api/verbs/bench_launches.h"
+#include "api/bench/bench_launches.h"
 #include "base/rng.h"
 
 typedef struct Bench {

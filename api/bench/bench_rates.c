@@ -1,4 +1,4 @@
-#include "api/verbs/bench_rates.h"
+#include "api/bench/bench_rates.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "api/verbs/bench_runs.h"
+#include "api/bench/bench_runs.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "api/verbs/bench_launches.h"
+#include "api/bench/bench_launches.h"
 
 #include <stdlib.h>
 #include <string.h>
