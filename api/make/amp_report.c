@@ -23,14 +23,23 @@ void amp_report_open(qcc_step *s)
 
 /* ---- the summary ---- */
 
-/* "53 Conv, 1 MatMul narrow", the most frequent first; "none narrow". */
-static void tell_narrow(Text *t, Arena *arena, const AmpLedger *l)
+/* Whether products of the backward side compute narrow. */
+static bool computes_backward(const AmpLedger *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->list[i].backward && l->list[i].role.class == AMP_T && l->list[i].computes)
+            return true;
+    return false;
+}
+
+/* "53 Conv, 1 MatMul", the most frequent first, of one side; whether there are any. */
+static bool tell_products(Text *t, Arena *arena, const AmpLedger *l, bool backward)
 {
     Map counts;
     bool any = false;
     map_open(&counts, arena);
     for (size_t i = 0; i < l->n; i++)
-        if (!l->list[i].backward && l->list[i].role.class == AMP_T)
+        if (l->list[i].backward == backward && l->list[i].role.class == AMP_T)
             map_put(&counts, l->list[i].title, NULL)->value.i++;
     for (;;) {
         MapEntry *most = NULL;
@@ -43,7 +52,21 @@ static void tell_narrow(Text *t, Arena *arena, const AmpLedger *l)
         most->value.i = 0;
         any = true;
     }
-    text_add(t, any ? " narrow" : "none narrow");
+    return any;
+}
+
+/* "53 Conv, 1 MatMul narrow"; "none narrow"; of a model whose products are of codes "none narrow but 5 MatMul backward". */
+static void tell_narrow(Text *t, Arena *arena, const AmpLedger *l)
+{
+    Text behind;
+    if (tell_products(t, arena, l, false)) {
+        text_add(t, " narrow");
+        return;
+    }
+    text_open(&behind, arena);
+    text_add(t, "none narrow");
+    if (computes_backward(l) && tell_products(&behind, arena, l, true))
+        text_printf(t, " but %s backward", text_get(&behind));
 }
 
 /* "61 follow, 37 in f32 (12 FO, 25 F)": the other forward nodes, by how their results are stored. */
@@ -214,7 +237,7 @@ static void name_wide(Message *m, const Precision *p)
 static Status warn_of_nothing(qcc_step *s, const AmpLedger *l)
 {
     const AmpShare share = amp_share(l);
-    if (share.narrow_nodes)
+    if (share.narrow_nodes || computes_backward(l))
         return OK;
     Place place = NOWHERE;
     place.where = arena_printf(&s->cx->scratch, "--amp %s", amp_report_width(s->recipe.precision.narrow));
