@@ -22,12 +22,10 @@ typedef struct QuantDecision {
     const char *where;   /* "node 3 /conv1/Conv" */
     const Quantizer *by; /* null: it stays */
     const char *asked;   /* the call that asked for it; of one that stays: null; of products of few bits: which */
-    const char
-        *asker; /* what --quant-op and tables know that call by, and no other; of products of few bits, and of a call
-                          * that stays, the call itself; null: it has no name */
-    const char *said;  /* who says something of that call in particular: "lists.txt:3"; null: nobody */
-    const char *why;   /* why it stays; null: it does not; of products of few bits: what they compute in */
-    const char *state; /* what its range, or its learned scale, is remembered in; null: nothing */
+    const char *asker;   /* the selector of that call alone; of one that stays: null */
+    const char *said;    /* who says something of that call in particular: "lists.txt:3"; null: nobody */
+    const char *why;     /* why it stays; null: it does not; of products of few bits: what they compute in */
+    const char *state;   /* what its range, or its learned scale, is remembered in; null: nothing */
     int64_t elements;
     double work;      /* of a weight: multiply-adds of the products that read it; */
     const char *data; /* what they multiply it with, or what that has the scale of; null: floats */
