@@ -15,6 +15,8 @@ static void *room(size_t n, size_t bytes)
 
 /* ---- captures ---- */
 
+static Captured *captures; /* all of them stay: events may name them */
+
 static Nodes copy_of(const Nodes *from)
 {
     const Nodes to = { room((size_t)from->n, sizeof(int)), from->n };
@@ -90,8 +92,9 @@ static int capture(CudaStream *s, int mode)
         return E_INVALID_HANDLE;
     if (s->capture || mode < 0 || mode > 2)
         return CUDA_INVALID;
-    Captured *c = room(1, sizeof *c); /* it stays: events may name it */
-    *c = (Captured){ .origin = s, .mode = mode, .thread = pthread_self(), .last = &c->first };
+    Captured *c = room(1, sizeof *c);
+    *c = (Captured){ .origin = s, .mode = mode, .thread = pthread_self(), .last = &c->first, .older = captures };
+    captures = c;
     s->capture = CAPTURES;
     s->captured = c;
     replace(&s->behind, (Nodes){ NULL, 0 });

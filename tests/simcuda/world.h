@@ -68,6 +68,7 @@ typedef struct Captured {
     bool broken;
     pthread_t thread;
     struct Op *first, **last;
+    struct Captured *older;
 } Captured;
 
 struct CudaStream {
