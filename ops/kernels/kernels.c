@@ -143,11 +143,6 @@ const LargestLoops *kernels_largest(const Kernels *level)
     return level->largest;
 }
 
-LargestValuesLoop *kernels_largest_values(const Kernels *level)
-{
-    return level->largest_values;
-}
-
 const TapLoops *kernels_taps(const Kernels *level)
 {
     return level->taps;

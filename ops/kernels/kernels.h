@@ -185,27 +185,24 @@ typedef struct WindowTaps {
     i32 rows, cols, row_step, col_step, stride, before, width;
 } WindowTaps;
 
-/* The largest tap of each of n windows: the first of equals, a NaN above all numbers, 0 above -0.  x and dx point to the first
- * column of the row that the first row of taps sees; a row of taps reaches over less than LARGEST_REACH elements. */
-typedef struct LargestLoops {
-    /* where[i] = the tap, from where window i begins */
-    void (*find)(const WindowTaps *taps, const f32 *x, size_t n, i32 *where);
-    /* y[i] = what stands there; false: a NaN does somewhere, and y is nothing */
-    bool (*values)(const WindowTaps *taps, const f32 *x, size_t n, f32 *y);
-    /* adds y[i] to the element where[i], window after window; nothing that windows may see in dx is -0 */
-    void (*add)(const WindowTaps *taps, const i32 *where, const f32 *y, size_t n, f32 *dx);
-} LargestLoops;
-
-enum { LARGEST_REACH = 128 };
-
 /* Windows over planes: rows first, then columns. */
 typedef struct PlaneWindows {
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], before[2]; /* padding before the first element */
 } PlaneWindows;
 
-/* y = the largest element of each window of so many planes, as above, `lowest` where it sees padding alone; no element is below that.
- * False: a NaN is the largest of some, and which one y does not say. */
-typedef bool LargestValuesLoop(const PlaneWindows *w, f32 lowest, int64_t planes, const f32 *x, f32 *y);
+/* The largest tap of each of n windows: the first of equals, a NaN above all numbers, 0 above -0.  x and dx point to the first
+ * column of the row that the first row of taps sees; a row of taps reaches over less than LARGEST_REACH elements. */
+typedef struct LargestLoops {
+    /* where[i] = the tap, from where window i begins */
+    void (*find)(const WindowTaps *taps, const f32 *x, size_t n, i32 *where);
+    /* y = the largest element of each window of so many planes, `lowest` where it sees padding alone; no element is below that.
+     * false: a NaN is the largest of some, and which one y does not say */
+    bool (*values)(const PlaneWindows *w, f32 lowest, int64_t planes, const f32 *x, f32 *y);
+    /* adds y[i] to the element where[i], window after window; nothing that windows may see in dx is -0 */
+    void (*add)(const WindowTaps *taps, const i32 *where, const f32 *y, size_t n, f32 *dx);
+} LargestLoops;
+
+enum { LARGEST_REACH = 128 };
 
 enum { LARGEST_PITCH = 4096 };
 
@@ -317,9 +314,6 @@ DrawLoop *kernels_draw(const Kernels *level);
 
 /* The loops of the largest of windows. */
 const LargestLoops *kernels_largest(const Kernels *level);
-
-/* The loop that says what the largest of windows are. */
-LargestValuesLoop *kernels_largest_values(const Kernels *level);
 
 /* The loops over few taps. */
 const TapLoops *kernels_taps(const Kernels *level);

@@ -84,9 +84,10 @@ typedef struct PoolRun {
     f32 *planes;        /* one for each worker */
     void *y;
     i64 *indices;
-    DType lowest; /* of the type that is pooled */
-    i64 *where;   /* of the largest: a line for each worker */
-    u16 *keys;    /* of codes: what each worker works in */
+    DType lowest;        /* of the type that is pooled */
+    i64 *where;          /* of the largest: a line for each worker */
+    PlaneWindows planar; /* where nobody asks for places; of no columns: window by window */
+    u16 *keys;           /* of codes: what each worker works in */
 } PoolRun;
 
 const f32 *pool_plane(const Kernels *level, const f32 *x, const Tensor *data, int64_t at, int64_t n, f32 *room)
@@ -262,10 +263,8 @@ LineWindows pool_line_windows(const Window *w, const int64_t *line, bool partly)
             const T *x = plane_##T(r, image, worker);                                                                  \
             int64_t at[MAX_SPATIAL] = { 0 };                                                                           \
             for (int64_t j = image * r->out; j < (image + 1) * r->out; j += width) {                                   \
-                const bool made = !r->indices && line_values_##T(r, x, at, (T *)r->y + j);                             \
-                if (!made)                                                                                             \
-                    pool_largest_line_##T(r->kernels, &r->w, x, at, line);                                             \
-                for (int64_t i = 0; i < width && !made; i++) {                                                         \
+                pool_largest_line_##T(r->kernels, &r->w, x, at, line);                                                 \
+                for (int64_t i = 0; i < width; i++) {                                                                  \
                     i64 where = line[i];                                                                               \
                     ((T *)r->y)[j + i] = where < 0 ? lowest_##T(r->lowest) : x[where];                                 \
                     if (r->indices && where >= 0)                                                                      \
@@ -277,21 +276,6 @@ LineWindows pool_line_windows(const Window *w, const int64_t *line, bool partly)
             }                                                                                                          \
         }                                                                                                              \
     }
-
-/* Where nobody asks for places.  False: these windows are not served so. */
-static bool values_alone(const PoolRun *r, PlaneWindows *p)
-{
-    const Window *w = &r->w;
-    if (r->indices || w->rank != 2 || w->out[0] <= 0 || w->out[1] <= 0)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        p->in[i] = w->in[i], p->out[i] = w->out[i], p->kernel[i] = w->kernel[i];
-        p->stride[i] = w->stride[i], p->dilation[i] = w->dilation[i], p->before[i] = w->begin[i];
-    }
-    const int64_t reach = (w->kernel[1] - 1) * w->dilation[1];
-    return reach < LARGEST_REACH && w->begin[1] >= 0 && w->begin[1] <= reach && w->out[1] <= LARGEST_PITCH &&
-           w->stride[1] <= LARGEST_PITCH && largest_pitch(p) <= LARGEST_PITCH;
-}
 
 #define ABOVE(a, b)  ((a) > (b))
 #define OR_NAN(a, b) (!((a) <= (b)) & ((b) == (b)))
@@ -323,21 +307,9 @@ static bool largest_beside_i64(const Kernels *level, const WindowTaps *t, const 
     return false;
 }
 
-/* Whether a line of results was made of the values alone. */
-static bool line_values_f32(const PoolRun *r, const f32 *x, const int64_t *line, f32 *y)
-{
-    const LineWindows b = pool_line_windows(&r->w, line, true);
-    if (b.from == b.to || !kernels_largest(r->kernels)->values(&b.taps, x + b.row, (size_t)(b.to - b.from), y + b.from))
-        return false;
-    for (int64_t i = b.from ? 0 : b.to; i < r->w.out[1]; i = i + 1 == b.from ? b.to : i + 1)
-        y[i] = lowest_f32(r->lowest);
-    return true;
-}
-#define line_values_f64(...) false
-#define line_values_i64(...) false
-#define ALL_OF_f32           true
-#define ALL_OF_f64           false
-#define ALL_OF_i64           false
+#define ALL_OF_f32 true
+#define ALL_OF_f64 false
+#define ALL_OF_i64 false
 
 MAX_POOL(f32, OR_NAN, MINUS32)
 MAX_POOL(f64, OR_NAN, MINUS64)
@@ -352,8 +324,6 @@ MAX_POOL(i64, ABOVE, NEVER)
 #undef ALL_OF_i64
 #undef ALL_OF_f64
 #undef ALL_OF_f32
-#undef line_values_i64
-#undef line_values_f64
 
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen)
 {
@@ -424,16 +394,15 @@ SUM_POOL(lp_pool, f64, power_f64(x, a->p), root_f64(sum, a->p))
 #undef SUM_POOL
 
 /* Where NaNs are among the largest the planes are gone through once more, window by window. */
-static void largest_values(void *arg, int64_t begin, int64_t end, int worker)
+static void max_pool_values(void *arg, int64_t begin, int64_t end, int worker)
 {
     const PoolRun *r = arg;
-    PlaneWindows w;
-    LargestValuesLoop *const loop = kernels_largest_values(r->kernels);
+    const LargestLoops *loops = kernels_largest(r->kernels);
+    const f32 lowest = lowest_f32(r->lowest);
     f32 *y = (f32 *)r->y + begin * r->out;
-    (void)values_alone(r, &w);
-    bool are_numbers = !r->x || loop(&w, lowest_f32(r->lowest), end - begin, (const f32 *)r->x + begin * r->in, y);
+    bool are_numbers = !r->x || loops->values(&r->planar, lowest, end - begin, (const f32 *)r->x + begin * r->in, y);
     for (int64_t i = begin; i < end && !r->x; i++, y += r->out)
-        are_numbers = loop(&w, lowest_f32(r->lowest), 1, plane_f32(r, i, worker), y) && are_numbers;
+        are_numbers = loops->values(&r->planar, lowest, 1, plane_f32(r, i, worker), y) && are_numbers;
     if (!are_numbers)
         max_pool_f32(arg, begin, end, worker);
 }
@@ -460,9 +429,10 @@ static Status eval_pooled(Eval *e, const ParallelFn pools[3])
     if (e->n_out > 1)
         r.indices = eval_out_i64(e, 1);
     r.where = eval_room(e, (size_t)parallel_threads(e->pool) * (size_t)r.w.out[r.w.rank - 1], sizeof *r.where);
-    PlaneWindows alone;
-    if (fn == max_pool_f32 && values_alone(&r, &alone))
-        fn = largest_values;
+    if (fn == max_pool_f32 && !r.indices)
+        r.planar = window_planar(&r.w);
+    if (r.planar.out[1])
+        fn = max_pool_values;
     if (r.out)
         eval_parallel(e, x->dims[0] * x->dims[1], fn, &r);
     return OK;

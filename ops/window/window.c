@@ -289,3 +289,19 @@ void sample_window(Rng *rng, Arena *arena, int rank, const int64_t *in, int64_t 
     if (at->auto_pad == PAD_NOTSET && rng_below(rng, 4))
         at->pads = (Ints){ 2 * rank, pads };
 }
+
+PlaneWindows window_planar(const Window *w)
+{
+    PlaneWindows p = { .out = { 0 } };
+    if (w->rank != 2 || w->out[0] <= 0 || w->out[1] <= 0)
+        return p;
+    for (int i = 0; i < 2; i++) {
+        p.in[i] = w->in[i], p.out[i] = w->out[i], p.kernel[i] = w->kernel[i];
+        p.stride[i] = w->stride[i], p.dilation[i] = w->dilation[i], p.before[i] = w->begin[i];
+    }
+    const int64_t reach = (w->kernel[1] - 1) * w->dilation[1];
+    const bool served = reach < LARGEST_REACH && w->begin[1] >= 0 && w->begin[1] <= reach &&
+                        w->out[1] <= LARGEST_PITCH && w->stride[1] <= LARGEST_PITCH &&
+                        largest_pitch(&p) <= LARGEST_PITCH;
+    return served ? p : (PlaneWindows){ .out = { 0 } };
+}

@@ -213,6 +213,9 @@ typedef struct LineWindows {
 /* Those that see all columns of their taps; or, `partly`, those that see some of them: then the others see none. */
 LineWindows pool_line_windows(const Window *w, const int64_t *line, bool partly);
 
+/* Windows of two dimensions as loops over planes take them; of no columns: they do not take these. */
+PlaneWindows window_planar(const Window *w);
+
 int64_t pool_count(const PoolAttr *a, const Window *w, const int64_t *at, const Taps *seen);
 
 /* Channel number `at`, of `n` elements, of data that a pool reads as f32: where it is in x, or, where that is null, loaded into a

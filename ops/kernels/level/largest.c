@@ -75,18 +75,6 @@ static inline void largest_of_columns(const WindowTaps *t, const f32 *x, size_t 
     *(Lanes *)(to->row + at) = row;
 }
 
-/* Of n columns, which are at most a block: the largest alone. */
-static inline void values_of_columns(const WindowTaps *t, const f32 *x, size_t n, Columns *to, size_t at)
-{
-    Lanes best = key_of(load_some(x, n));
-    for (i32 k = 1; k < t->rows; k++) {
-        x += t->row_step;
-        const Lanes key = key_of(load_some(x, n));
-        best = choose(key > best, key, best);
-    }
-    *(Lanes *)(to->best + at) = best;
-}
-
 /* Nothing in columns from .. end - 1. */
 static void no_columns(Columns *to, i64 from, i64 end)
 {
@@ -98,24 +86,20 @@ static void no_columns(Columns *to, i64 from, i64 end)
 
 /* n columns from number `first` of the image on.  The last block ends where the image does, and makes some of the one before
  * again. */
-#define EACH_COLUMN(id, OF)                                                                                            \
-    static void id(const WindowTaps *t, const f32 *x, i64 first, i64 n, Columns *to)                                   \
-    {                                                                                                                  \
-        const i64 from = first < 0 ? 0 : first, end = first + n < t->width ? first + n : t->width;                     \
-        const size_t seen = end > from ? (size_t)(end - from) : 0, at = (size_t)(from - first);                        \
-        x += from;                                                                                                     \
-        if (seen && seen < BLOCK)                                                                                      \
-            OF(t, x, seen, to, at);                                                                                    \
-        for (size_t i = 0; seen >= BLOCK && i < seen; i += BLOCK) {                                                    \
-            const size_t k = i + BLOCK <= seen ? i : seen - BLOCK;                                                     \
-            OF(t, x + k, BLOCK, to, at + k);                                                                           \
-        }                                                                                                              \
-        no_columns(to, 0, from - first);                                                                               \
-        no_columns(to, end - first, n + 2 * BLOCK);                                                                    \
+static void each_column(const WindowTaps *t, const f32 *x, i64 first, i64 n, Columns *to)
+{
+    const i64 from = first < 0 ? 0 : first, end = first + n < t->width ? first + n : t->width;
+    const size_t seen = end > from ? (size_t)(end - from) : 0, at = (size_t)(from - first);
+    x += from;
+    if (seen && seen < BLOCK)
+        largest_of_columns(t, x, seen, to, at);
+    for (size_t i = 0; seen >= BLOCK && i < seen; i += BLOCK) {
+        const size_t k = i + BLOCK <= seen ? i : seen - BLOCK;
+        largest_of_columns(t, x + k, BLOCK, to, at + k);
     }
-EACH_COLUMN(each_column, largest_of_columns)
-EACH_COLUMN(each_value, values_of_columns)
-#undef EACH_COLUMN
+    no_columns(to, 0, from - first);
+    no_columns(to, end - first, n + 2 * BLOCK);
+}
 
 /* n elements from there on, so far apart; in the usual cases more of them, which nobody looks at. */
 static inline Lanes load_apart(const i32 *from, size_t n, size_t stride)
@@ -153,38 +137,12 @@ static inline void each_window(const WindowTaps *t, size_t n, size_t stride, con
     }
 }
 
-static inline Lanes value_of_windows(const WindowTaps *t, size_t n, size_t stride, const Columns *c, size_t at)
-{
-    Lanes best = load_apart(c->best + at, n, stride);
-    for (i32 k = 1; k < t->cols; k++) {
-        at += (size_t)t->col_step;
-        const Lanes key = load_apart(c->best + at, n, stride);
-        best = choose(key > best, key, best);
-    }
-    return best;
-}
-
 static bool any_of(Lanes condition)
 {
     i32 any = 0;
     for (size_t i = 0; i < BLOCK; i++)
         any |= condition[i];
     return any != 0;
-}
-
-/* Whether none is a NaN; a key is its number's bits by what makes it. */
-static inline bool window_values(const WindowTaps *t, size_t n, size_t stride, const Columns *c, f32 *y)
-{
-    Lanes nan = { 0 };
-    for (size_t i = 0; i < n; i += BLOCK) {
-        const Lanes best = value_of_windows(t, n - i, stride, c, i * stride), bits = best ^ ((best >> 31) & INT32_MAX);
-        nan |= best == INT32_MAX;
-        if (n - i >= BLOCK)
-            *(Lanes *)(void *)(y + i) = bits;
-        else
-            memcpy(y + i, &bits, (n - i) * sizeof *y);
-    }
-    return !any_of(nan);
 }
 
 /* Windows at a time, the columns of which have room. */
@@ -212,24 +170,6 @@ static void find(const WindowTaps *t, const f32 *x, size_t n, i32 *where)
         else
             each_window(t, now, stride, &c, where + done);
     }
-}
-
-static bool values(const WindowTaps *t, const f32 *x, size_t n, f32 *y)
-{
-    Columns c;
-    bool are_numbers = true;
-    const size_t stride = (size_t)t->stride, most = most_windows(t);
-    for (size_t done = 0; done < n && are_numbers; done += most) {
-        const size_t now = n - done < most ? n - done : most;
-        each_value(t, x, (i64)(done * stride) - t->before, columns_of(t, now), &c);
-        if (stride == 1)
-            are_numbers = window_values(t, now, 1, &c, y + done);
-        else if (stride == 2)
-            are_numbers = window_values(t, now, 2, &c, y + done);
-        else
-            are_numbers = window_values(t, now, stride, &c, y + done);
-    }
-    return are_numbers;
 }
 
 /* Windows from .. end - 1, one after the other. */
@@ -275,8 +215,6 @@ static void add(const WindowTaps *t, const i32 *where, const f32 *y, size_t n, f
         }
     add_each(t, where, y, from + whole, n, dx);
 }
-
-const LargestLoops LEVEL_NAME(largest) = { find, values, add };
 
 /* ---- what it is ---- */
 
@@ -330,7 +268,10 @@ static inline Lanes values_of_planes(const PlaneWindows *w, size_t n, size_t str
             const Lanes key = load_apart(from + i * stride + k * w->dilation[1], n - i, stride);
             best = choose(key > best, key, best);
         }
-        nan |= best == INT32_MAX;
+        Lanes is_nan = best == INT32_MAX;
+        for (size_t k = n - i; k < BLOCK; k++)
+            is_nan[k] = 0; /* nothing stands behind the last window */
+        nan |= is_nan;
         best ^= (best >> 31) & INT32_MAX;
         if (n - i >= BLOCK)
             memcpy(y + i, &best, sizeof best);
@@ -356,7 +297,7 @@ static bool parts_planes(const PlaneWindows *w)
            (w->kernel[0] - 1) * w->dilation[0] < w->stride[0];
 }
 
-bool LEVEL_NAME(largest_values)(const PlaneWindows *windows, f32 lowest, int64_t planes, const f32 *x, f32 *y)
+static bool values(const PlaneWindows *windows, f32 lowest, int64_t planes, const f32 *x, f32 *y)
 {
     Lines lines;
     Lanes nan = { 0 };
@@ -381,3 +322,5 @@ bool LEVEL_NAME(largest_values)(const PlaneWindows *windows, f32 lowest, int64_t
         }
     return !any_of(nan);
 }
+
+const LargestLoops LEVEL_NAME(largest) = { find, values, add };

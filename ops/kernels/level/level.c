@@ -31,7 +31,6 @@ const Kernels LEVEL_NAME(kernels) = {
     .code_tiles = LEVEL_NAME(code_tiles),
     .draw = FROM(draw),
     .largest = &FROM(largest),
-    .largest_values = FROM(largest_values),
     .taps = &FROM(taps),
     .codes = &FROM(codes),
     .code_windows = FROM(code_windows),

@@ -36,7 +36,6 @@ struct Kernels {
         *code_tiles)[2]; /* of bytes of rows without a sign and with one, and of columns likewise; or of no rows */
     DrawLoop *draw;
     const LargestLoops *largest;
-    LargestValuesLoop *largest_values;
     const TapLoops *taps;
     const CodeLoops *codes;
     CodeWindowsLoop *code_windows;
@@ -68,7 +67,6 @@ struct Kernels {
     extern const CodeLoops codes_##level;                                                                              \
     CodeWindowsLoop code_windows_##level;                                                                              \
     extern const LargestLoops largest_##level;                                                                         \
-    LargestValuesLoop largest_values_##level;                                                                          \
     extern const TapLoops taps_##level;                                                                                \
     GemmF32 gemm_f32_##level;                                                                                          \
     GemmF64 gemm_f64_##level;
