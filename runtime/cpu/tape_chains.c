@@ -32,29 +32,6 @@ typedef struct Match {
     int n_steps, root;
 } Match;
 
-static int maker_of(const TapeRunner *r, int reg, int before)
-{
-    for (int i = before - 1; i >= 0; i--) {
-        const TapeStepRun *s = &r->steps[i];
-        if (s->word != TAPE_STORE && s->word != TAPE_FOLD_COLUMN && s->word != TAPE_FOLD_ALL && s->out == reg)
-            return i;
-    }
-    return -1;
-}
-
-/* How often a step reads a register. */
-static int reads(const TapeStepRun *s, int reg)
-{
-    int n = 0;
-    for (int k = 0; k < TAPE_OPERANDS && s->word != TAPE_LOAD && !s->chain; k++)
-        n += s->in[k] == reg;
-    for (int k = 0; k < CHAIN_STREAMS && s->chain; k++)
-        n += s->chain->streams[k] == reg;
-    for (int k = 0; k < CHAIN_NUMBERS && s->chain; k++)
-        n += s->chain->numbers[k] == reg;
-    return n;
-}
-
 /* Walks over a row that is walked in pieces, of which each runs some steps; elsewhere all steps run in the one there is. */
 static int walks_of(const TapeRunner *r)
 {
@@ -73,7 +50,7 @@ static bool has_one_reader(const Match *m, int reg)
     for (int walk = 0; walk < walks_of(r); walk++) {
         int n = 0;
         for (int i = 0; i < r->n_steps && is_walked(r, walk, m->root); i++)
-            n += is_walked(r, walk, i) ? reads(&r->steps[i], reg) : 0;
+            n += is_walked(r, walk, i) ? tape_reads(&r->steps[i], reg) : 0;
         if (n > 1)
             return false;
     }
@@ -111,7 +88,7 @@ static bool match(Match *m, int reg, int before, bool is_root)
     const int word = *m->word++;
     if (word < 0)
         return take_leaf(m, word, reg);
-    const int made = reg < 0 ? -1 : maker_of(m->r, reg, before);
+    const int made = reg < 0 ? -1 : tape_maker(m->r, reg, before);
     const TapeStepRun *s = made < 0 ? NULL : &m->r->steps[made];
     if (!s || !is_plain_row(m->r, s) || s->op != (Op)word || (!is_root && !has_one_reader(m, reg)))
         return false;
@@ -136,7 +113,7 @@ static int written_at(const TapeRunner *r, int result)
 {
     for (int i = 0; i < r->n_steps; i++)
         if (r->steps[i].word == TAPE_STORE && r->steps[i].out == result)
-            return maker_of(r, r->steps[i].in[0], i);
+            return tape_maker(r, r->steps[i].in[0], i);
     return -1;
 }
 
@@ -144,7 +121,7 @@ static int written_at(const TapeRunner *r, int result)
 static bool lasts(const Match *m, int reg, const int *over)
 {
     const TapeRunner *r = m->r;
-    const int made = maker_of(r, reg, m->root);
+    const int made = tape_maker(r, reg, m->root);
     for (int i = 0; over && made >= 0 && r->steps[made].word == TAPE_LOAD && i < r->tape->n_out; i++)
         if (over[i] == r->steps[made].argument && written_at(r, i) < m->root)
             return false;
@@ -155,10 +132,9 @@ static bool lasts(const Match *m, int reg, const int *over)
 static void keep(TapeRunner *r, const Match *m, int reg)
 {
     const TapeRegister *regs = r->tape->registers;
-    for (int i = maker_of(r, reg, m->root) + 1; i < m->root; i++) {
+    for (int i = tape_maker(r, reg, m->root) + 1; i < m->root; i++) {
         const TapeStepRun *s = &r->steps[i];
-        const bool makes = s->word != TAPE_STORE && s->word != TAPE_FOLD_COLUMN && s->word != TAPE_FOLD_ALL;
-        if (makes && !is_in(m, i) && regs[s->out].room == regs[reg].room)
+        if (tape_makes(s->word) && !is_in(m, i) && regs[s->out].room == regs[reg].room)
             r->is_apart[reg] = true;
     }
 }

@@ -7,22 +7,11 @@ typedef struct Chain {
     f32 least, most;
 } Chain;
 
-static int maker_of(const TapeRunner *r, int reg, int before)
-{
-    for (int i = before - 1; i >= 0; i--) {
-        const TapeStepRun *s = &r->steps[i];
-        if (s->word != TAPE_STORE && s->word != TAPE_FOLD_COLUMN && s->word != TAPE_FOLD_ALL && s->out == reg)
-            return i;
-    }
-    return -1;
-}
-
 static int readers_of(const TapeRunner *r, int reg)
 {
     int n = 0;
     for (int i = 0; i < r->n_steps; i++)
-        for (int k = 0; k < TAPE_OPERANDS && r->steps[i].word != TAPE_LOAD; k++)
-            n += r->steps[i].in[k] == reg;
+        n += tape_reads(&r->steps[i], reg);
     return n;
 }
 
@@ -42,13 +31,13 @@ static bool is_row(const TapeRunner *r, int step, Op op)
 /* The step that makes an operand, if it is a row of that word and so many read what it makes. */
 static int row_below(const TapeRunner *r, int step, int operand, Op op, int readers)
 {
-    const int reg = r->steps[step].in[operand], made = reg < 0 ? -1 : maker_of(r, reg, step);
+    const int reg = r->steps[step].in[operand], made = reg < 0 ? -1 : tape_maker(r, reg, step);
     return is_row(r, made, op) && readers_of(r, reg) == readers ? made : -1;
 }
 
 static bool number_of(const TapeRunner *r, int step, int operand, f32 *v)
 {
-    const int reg = r->steps[step].in[operand], made = reg < 0 ? -1 : maker_of(r, reg, step);
+    const int reg = r->steps[step].in[operand], made = reg < 0 ? -1 : tape_maker(r, reg, step);
     if (made < 0 || r->steps[made].word != TAPE_FILL)
         return false;
     *v = (f32)r->steps[made].k[0];
@@ -82,11 +71,11 @@ static bool is_in(const Chain *c, int step)
 static bool lasts_until_clip(const TapeRunner *r, const Chain *c)
 {
     const TapeRegister *regs = r->tape->registers;
-    const int made = maker_of(r, c->from, c->clip);
+    const int made = tape_maker(r, c->from, c->clip);
     bool lasts = made >= 0 && r->steps[made].word == TAPE_ROW && is_whole(r, c->from);
     for (int i = made + 1; lasts && i < c->clip; i++) {
         const TapeStepRun *s = &r->steps[i];
-        if (!is_in(c, i) && s->word != TAPE_STORE && s->word != TAPE_FOLD_COLUMN && s->word != TAPE_FOLD_ALL)
+        if (!is_in(c, i) && tape_makes(s->word))
             lasts = regs[s->out].room != regs[c->from].room;
     }
     return lasts;

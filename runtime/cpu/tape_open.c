@@ -194,12 +194,24 @@ static RowLoop *loop_by_rows(const TapeRunner *r, const TapeStepRun *s, int row,
     return number >= 0 || times > 1 ? NULL : kernels_row_fixed(r->kernels, row, s->arithmetic, operand);
 }
 
-static bool reads(const TapeStepRun *s, int reg)
+int tape_reads(const TapeStepRun *s, int reg)
 {
-    bool found = false;
-    for (int i = 0; i < TAPE_OPERANDS && s->word != TAPE_LOAD; i++)
-        found = found || s->in[i] == reg;
-    return found;
+    int n = 0;
+    for (int k = 0; k < TAPE_OPERANDS && s->word != TAPE_LOAD && !s->chain; k++)
+        n += s->in[k] == reg;
+    for (int k = 0; k < CHAIN_STREAMS && s->chain; k++)
+        n += s->chain->streams[k] == reg;
+    for (int k = 0; k < CHAIN_NUMBERS && s->chain; k++)
+        n += s->chain->numbers[k] == reg;
+    return n;
+}
+
+int tape_maker(const TapeRunner *r, int reg, int before)
+{
+    for (int i = before - 1; i >= 0; i--)
+        if (tape_makes(r->steps[i].word) && r->steps[i].out == reg)
+            return i;
+    return -1;
 }
 
 static int number_of_row(const TapeRunner *r, int step, const OpTable *ops)
@@ -216,13 +228,13 @@ static void narrow(TapeRunner *r, int step, const OpTable *ops)
         return;
     for (int i = step + 1; i < r->n_steps; i++) {
         const TapeStepRun *reader = &r->steps[i];
-        if (reads(reader, s->out) &&
+        if (tape_reads(reader, s->out) &&
             (reader->word != TAPE_ROW || !loop_by_rows(r, reader, number_of_row(r, i, ops), s->out, rows)))
             return;
     }
     for (int i = step + 1; i < r->n_steps; i++) {
         TapeStepRun *reader = &r->steps[i];
-        if (!reads(reader, s->out))
+        if (!tape_reads(reader, s->out))
             continue;
         reader->row = loop_by_rows(r, reader, number_of_row(r, i, ops), s->out, rows);
         reader->by_rows = true;
@@ -237,7 +249,7 @@ static bool is_held_by_all(const TapeRunner *r, int reg, const OpTable *ops)
 {
     for (int i = 0; i < r->n_steps; i++) {
         const TapeStepRun *s = &r->steps[i];
-        if (!reads(s, reg))
+        if (!tape_reads(s, reg))
             continue;
         RowLoop *loop = s->word == TAPE_ROW ? loop_by_rows(r, s, number_of_row(r, i, ops), reg, ROWS_NUMBER) : NULL;
         if (!loop || loop != s->row)
@@ -276,8 +288,7 @@ static int last_load(const Tape *t, int argument)
 static int made_at(const Tape *t, int reg)
 {
     for (int i = 0; i < t->n_steps; i++) {
-        const TapeWord w = t->steps[i].word;
-        if (w != TAPE_STORE && w != TAPE_FOLD_COLUMN && w != TAPE_FOLD_ALL && t->steps[i].out == reg)
+        if (tape_makes(t->steps[i].word) && t->steps[i].out == reg)
             return i;
     }
     return -1;

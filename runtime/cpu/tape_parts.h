@@ -86,6 +86,12 @@ typedef struct Channels {
     int *n_walk; /* and how many they are */
 } Channels;
 
+/* Whether a step makes a register; others make results. */
+static inline bool tape_makes(TapeWord word)
+{
+    return word != TAPE_STORE && word != TAPE_FOLD_COLUMN && word != TAPE_FOLD_ALL;
+}
+
 struct TapeRunner {
     const Tape *tape;
     const Kernels *kernels;
@@ -112,6 +118,12 @@ struct TapeRunner {
     Tensor *const *out;
     uint64_t seed, step; /* that draws are of */
 };
+
+/* The step before another one that makes a register; -1: none. */
+int tape_maker(const TapeRunner *r, int reg, int before);
+
+/* How often a step reads a register. */
+int tape_reads(const TapeStepRun *s, int reg);
 
 /* Where a register is written: in the result that it leaves by, or in its room. */
 void *tape_register_place(const TapeRunner *r, int worker, int reg, const Block *b);

@@ -65,7 +65,7 @@ static void look_at(Tables *t, int step)
 {
     const TapeRunner *r = t->r;
     const TapeStepRun *s = &r->steps[step];
-    if (s->word == TAPE_STORE || s->word == TAPE_FOLD_COLUMN || s->word == TAPE_FOLD_ALL)
+    if (!tape_makes(s->word))
         return;
     t->key[s->out] = OTHER;
     t->made_by[s->out] = step;
