@@ -271,7 +271,7 @@ class Session:
     def __init__(self, model, **options):
         given = {k: v for k, v in options.items() if k in ("batch", "dim", "shape", "const", "opset")}
         rest = {k: v for k, v in options.items() if k not in given}
-        self._context, self._bound = _Context(), {}
+        self._context, self._bound, self._coming, self._next = _Context(), {}, {}, {}
         source = _Source(path=os.fsencode(model))
         try:
             self._model = self._new(_library.qcc_read, self._context.handle, ctypes.byref(source), self._text(given))
@@ -306,16 +306,23 @@ class Session:
 
     def bind(self, arrays=None, **more):
         """Binds inputs to arrays, which are copied where they are not of the type that the input has."""
+        return self._give(_library.qcc_bind, self._bound, {**(arrays or {}), **more})
+
+    def bind_next(self, arrays=None, **more):
+        """Binds inputs for the step after the next one: a GPU is sent them while it computes the next one."""
+        return self._give(_library.qcc_bind_next, self._next, {**(arrays or {}), **more})
+
+    def _give(self, function, kept, arrays):
         types = dict(self.inputs())
-        for name, value in {**(arrays or {}), **more}.items():
+        for name, value in arrays.items():
             wanted = types.get(name, "").partition("[")[0]
             kinds = {"f32": "float32", "f64": "float64", "f16": "float16", "bool": "bool"}
             kind = kinds.get(wanted) or wanted.replace("i", "int", 1).replace("u", "uint", 1) or None
             if wanted.startswith("u"):
                 kind = wanted.replace("u", "uint", 1)
             array = numpy.ascontiguousarray(value, dtype=kind if kind in _TYPES else None)
-            self._context.check(_library.qcc_bind(self._session, name.encode(), ctypes.byref(self._tensor(array))))
-            self._bound[name] = array  # as long as the session reads it
+            self._context.check(function(self._session, name.encode(), ctypes.byref(self._tensor(array))))
+            kept[name] = array  # as long as the session reads it
         return self
 
     @staticmethod
@@ -330,6 +337,9 @@ class Session:
         a quantized step's quantizers what is bound, before its first step."""
         result = Result(size=ctypes.sizeof(Result))
         self._context.check(_library.qcc_run(self._session, what, ctypes.byref(result)))
+        if what & FORWARD:  # what came is bound, and what was given before comes
+            self._bound.update(self._coming)
+            self._coming, self._next = self._next, {}
         return result
 
     def __getitem__(self, name):
@@ -360,7 +370,7 @@ class Session:
     def close(self):
         """Gives everything back; what was bound may go."""
         self._context.close()
-        self._bound = {}
+        self._bound, self._coming, self._next = {}, {}, {}
 
     def __enter__(self):
         return self

@@ -147,8 +147,12 @@ typedef struct Engine {
     Status (*bind)(Values *v, int graph, int input, ValueAt value);
 
     /* Runs what has not run yet up to the end of a part; what was INTERRUPTED goes on when it is asked for again.  Nodes
-     * read kept values as they are when they run. */
+     * read kept values as they are when they run.  A device may still be at it when this returns. */
     Status (*run)(Values *v, int graph, int part);
+
+    /* Waits for what a device is still at where values may refuse it, and says whether they did; whoever gets or moves a result
+     * waits by himself. */
+    Status (*answer)(Values *v, int graph);
 
     /* Ends a run: its results go.  It wants no memory. */
     void (*end)(Values *v, int graph);
@@ -156,8 +160,16 @@ typedef struct Engine {
     /* A value on the host: a view that is valid until the value changes or the next run; null where there is none. */
     Status (*get)(Values *v, ValueAt value, const Tensor **host);
 
+    /* Several of them, which a device is waited for once. */
+    Status (*get_all)(Values *v, int n, const ValueAt *values, const Tensor **host);
+
     /* Gives values, all or none.  A result that is put is what the rest of its run reads. */
     Status (*put)(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how);
+
+    /* Has a value of the caller's on its way to a device while that computes, its bytes read before this returns; it becomes a
+     * kept value when it is taken, and goes unused where another one is brought.  Null: values do not travel. */
+    Status (*bring)(Values *v, int kept, const Tensor *host);
+    Status (*take)(Values *v, int kept);
 
     /* Gives a kept value its first bytes, read straight to where it lies; null: zeros. */
     Status (*fill)(Values *v, int kept, const Type *type, Payload *initial);

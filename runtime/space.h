@@ -10,14 +10,32 @@
 
 typedef struct Space Space;
 
+/* Bytes that are asked for. */
+typedef struct SpaceRead {
+    void *host;
+    const void *from;
+    size_t bytes;
+} SpaceRead;
+
+/* Memory for bytes that come to a space while something runs there. */
+typedef struct Brought Brought;
+
 typedef struct SpaceClass {
     void *(*take)(Space *s,
                   size_t bytes); /* a block, aligned to 256; what is taken is given back when the space ends */
     void (*give)(Space *s, void *block);
     void (*write)(Space *s, void *to, const void *host, size_t bytes); /* the host's bytes are read before it returns */
-    void (*read)(Space *s, void *host, const void *from, size_t bytes);
+    void (*read)(Space *s, int n, const SpaceRead *list);              /* waits once for what is small */
     void (*copy)(Space *s, void *to, const void *from, size_t bytes);
     void (*zero)(Space *s, void *at, size_t bytes);
+
+    /* Has bytes of the host on their way beside what runs; they are read before it returns.  `b` was given the last time (null:
+     * none was) and lives as long as the space; null: it failed. */
+    Brought *(*bring)(Space *s, Brought *b, const void *host, size_t bytes);
+
+    /* Copies what was brought to where it belongs, before whatever is asked for from then on. */
+    void (*take_brought)(Space *s, Brought *b, void *to);
+
     Status (*status)(Space *s);
 } SpaceClass;
 
@@ -45,7 +63,14 @@ static inline void space_read(Space *s, void *host, const void *from, size_t byt
     if (!s)
         bytes_copy(host, from, bytes);
     else if (bytes)
-        s->does->read(s, host, from, bytes);
+        s->does->read(s, 1, &(SpaceRead){ host, from, bytes });
+}
+
+/* The same, of several places of a space. */
+static inline void space_read_all(Space *s, int n, const SpaceRead *list)
+{
+    if (n)
+        s->does->read(s, n, list);
 }
 
 static inline void space_copy(Space *s, void *to, const void *from, size_t bytes)

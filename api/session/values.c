@@ -266,6 +266,27 @@ qcc_status qcc_bind_value(qcc_value *value, const qcc_tensor *tensor)
     return value && tensor ? call(&c) : QCC_USAGE;
 }
 
+static Status do_bind_next(ValueCall *c, qcc_value *v)
+{
+    Tensor t;
+    if (!c->given)
+        return session_bind_next_value(c->session->run, &v->at, NULL);
+    TRY(take_tensor(c->session, v->name, c->given, &t));
+    return session_bind_next_value(c->session->run, &v->at, &t);
+}
+
+qcc_status qcc_bind_next(qcc_session *session, const char *name, const qcc_tensor *tensor)
+{
+    ValueCall c = { .session = session, .fn = do_bind_next, .name = name, .given = tensor };
+    return name ? call(&c) : QCC_USAGE;
+}
+
+qcc_status qcc_bind_next_value(qcc_value *value, const qcc_tensor *tensor)
+{
+    ValueCall c = { .session = value ? value->session : NULL, .fn = do_bind_next, .value = value, .given = tensor };
+    return value ? call(&c) : QCC_USAGE;
+}
+
 static Status do_put(ValueCall *c, qcc_value *v)
 {
     Tensor t;

@@ -100,6 +100,21 @@ static Status wrong_batch(Trainer *t, const Batch *batch)
                    dataset_batch(t->data.set));
 }
 
+/* While a device is at a step: what the next one reads. */
+static Status bring_next(void *user)
+{
+    Trainer *t = user;
+    Batch *next = &t->coming;
+    next->rows = 0;
+    if (t->done + 1 == t->steps || !feed_next(t->feed, next) || next->rows != dataset_batch(t->data.set)) {
+        next->rows = 0;
+        return OK;
+    }
+    if (t->o.last == FEED_PAD)
+        next->valid = next->rows;
+    return train_bind_next(t->step, t->run, &t->data, next);
+}
+
 Status train_step(Trainer *t, bool *over)
 {
     Batch *batch = &t->batch;
@@ -113,7 +128,10 @@ Status train_step(Trainer *t, bool *over)
         return wrong_batch(t, batch);
     if (t->o.last == FEED_PAD)
         batch->valid = batch->rows;
-    TRY(train_bind(t->step, t->run, &t->cx->scratch, &t->data, batch));
+    if (!t->coming.rows || t->coming.epoch != batch->epoch || t->coming.index != batch->index)
+        session_forget_next(t->run);
+    t->coming.rows = 0;
+    TRY(train_bind_rest(t->step, t->run, &t->cx->scratch, &t->data, batch));
     TRY(train_shadow_begin(t));
     TRY(train_codes_begin(t));
     t->scales = session_scaler(t->run, &t->scaler_before);
@@ -341,6 +359,7 @@ static Status prepare(Trainer *t)
     t->cx->memory.held++; /* from here on a run that is asked to stop finishes its step and saves */
     TRY(session_start(t->step, t->o.seed, &t->cx->hurry, &t->session));
     t->run = t->session->run;
+    session_while_it_runs(t->run, bring_next, t);
     TRY(train_restore(t));
     TRY(set_weights(t));
     TRY(set_length(t));

@@ -55,6 +55,7 @@ typedef struct Trainer {
     TrainData data, val_data;
     Feed *feed, *val_feed;
     Batch batch;            /* the last one: what the session is bound to */
+    Batch coming;           /* the one behind it, where the session was given that; no rows: it was not */
     int64_t batches;        /* of an epoch; -1: a stream */
     const char *memory;     /* what the step takes, in words */
     const char *made_for;   /* whom the written model is for, where its step names nobody; null: nobody either */
@@ -140,6 +141,10 @@ Status train_data_open_both(Command *c, qcc_step *s, const Graph *g, TrainData *
 
 /* Binds a batch to the session; samples behind batch->valid get the weight 0 wherever samples have weights. */
 Status train_bind(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch);
+
+/* Gives a batch for the step after the next one; and, when it is that step's turn, binds what did not come by itself. */
+Status train_bind_next(const qcc_step *s, Session *run, const TrainData *data, const Batch *batch);
+Status train_bind_rest(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch);
 
 /* Whether samples that do not count can be kept out of the loss of a graph of the step. */
 bool train_masks(const qcc_step *s, const char *graph);

@@ -179,17 +179,40 @@ static Status bind_mask(Session *run, Arena *arena, int64_t valid)
     return session_bind(run, n->name, mask);
 }
 
-Status train_bind(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch)
+Status train_bind_next(const qcc_step *s, Session *run, const TrainData *data, const Batch *batch)
+{
+    for (size_t i = 0; i < data->n_inputs; i++) {
+        const char *name = data->inputs[i].name;
+        const bool is_cut = batch->valid < batch->rows && weighs(s, name);
+        if (batch->values[i] && !is_cut)
+            TRY(session_bind_next(run, name, batch->values[i]));
+    }
+    return OK;
+}
+
+/* Binds a batch, or what of it does not come by itself. */
+static Status bind_batch(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch,
+                         bool rest)
 {
     for (size_t i = 0; i < data->n_inputs; i++) {
         const char *name = data->inputs[i].name;
         const Tensor *value = batch->values[i];
         if (value && batch->valid < batch->rows && weighs(s, name))
             value = cut_weights(arena, value, batch->valid);
-        if (value)
+        if (value && !(rest && session_comes(run, name)))
             TRY(session_bind(run, name, value));
     }
     return bind_mask(run, arena, batch->valid);
+}
+
+Status train_bind(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch)
+{
+    return bind_batch(s, run, arena, data, batch, false);
+}
+
+Status train_bind_rest(const qcc_step *s, Session *run, Arena *arena, const TrainData *data, const Batch *batch)
+{
+    return bind_batch(s, run, arena, data, batch, true);
 }
 
 /* ---- sizes that only the data know ---- */

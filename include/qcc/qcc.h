@@ -294,6 +294,12 @@ QCC_API void qcc_end(qcc_session *session);
  * that does not; what was bound before then stays. */
 QCC_CHECKED qcc_status qcc_bind(qcc_session *session, const char *name, const qcc_tensor *tensor);
 
+/* Binds an input for the step after the next one, whose run is what the caller's memory stays for: a GPU is sent it while it
+ * computes the next one, so that it does not wait for data.  In a loop: qcc_bind the first batch; then, for each step,
+ * qcc_bind_next the batch behind it and qcc_run.  Evaluations in between read what qcc_bind binds for them; a step whose input
+ * was bound both ways is QCC_USAGE.  A null tensor: what was given is forgotten. */
+QCC_CHECKED qcc_status qcc_bind_next(qcc_session *session, const char *name, const qcc_tensor *tensor);
+
 /* What qcc_run runs: the sides of a step, together or one after the other; or the model as it is deployed, with the loss
  * on what is bound, of any batch, the same for all inputs.  With QCC_ACCUMULATE a backward adds its gradients to those
  * of the backwards before that had it, and the update takes the sum; one without it forgets them.  QCC_OBSERVE, of a
@@ -347,6 +353,7 @@ QCC_CHECKED qcc_status qcc_find(qcc_session *session, const char *name, qcc_valu
 
 /* As the calls that take a session and a name. */
 QCC_CHECKED qcc_status qcc_bind_value(qcc_value *value, const qcc_tensor *tensor);
+QCC_CHECKED qcc_status qcc_bind_next_value(qcc_value *value, const qcc_tensor *tensor);
 QCC_CHECKED qcc_status qcc_view_value(qcc_value *value, qcc_tensor *tensor);
 QCC_CHECKED qcc_status qcc_put_value(qcc_value *value, const qcc_tensor *tensor);
 

@@ -124,6 +124,13 @@ static Status run(Values *v, int graph, int part)
     return leave(&e, host_run(v, graph, part));
 }
 
+static Status answer(Values *v, int graph)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_answer(v, graph));
+}
+
 static void end(Values *v, int graph)
 {
     device_enter(device_of(v));
@@ -136,6 +143,27 @@ static Status get(Values *v, ValueAt value, const Tensor **host)
     Entry e;
     enter(&e, device_of(v));
     return leave(&e, host_get(v, value, host));
+}
+
+static Status get_all(Values *v, int n, const ValueAt *values, const Tensor **host)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_get_all(v, n, values, host));
+}
+
+static Status bring(Values *v, int kept, const Tensor *host)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_bring(v, kept, host));
+}
+
+static Status take(Values *v, int kept)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_take(v, kept));
 }
 
 static Status put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how)
@@ -183,9 +211,13 @@ const Engine engine_cuda = {
     .programmed = host_programmed,
     .bind = bind,
     .run = run,
+    .answer = answer,
     .end = end,
     .get = get,
+    .get_all = get_all,
     .put = put,
+    .bring = bring,
+    .take = take,
     .fill = fill,
     .move = move,
     .stats = host_stats,

@@ -70,7 +70,7 @@ static Status status(Space *s)
 
 /* ---- memory ---- */
 
-enum { SMALLEST = 512, LINE = 64 };
+enum { SMALLEST = 512, LINE = 64, STAGED = 16 };
 
 static size_t rounded(size_t bytes)
 {
@@ -172,18 +172,53 @@ static void write(Space *s, void *to, const void *host, size_t bytes)
     }
 }
 
+static void begin_reading(Device *v, char *staging, const void *from, size_t at, size_t bytes)
+{
+    if (device_well(v))
+        (void)device_did(v, v->driver.read(staging, device_address(from) + at, bytes, v->stream), "copying from it");
+}
+
+static void read_large(Device *v, const SpaceRead *r)
+{
+    for (size_t at = 0, n; at < r->bytes && device_well(v); at += n) {
+        n = r->bytes - at < STAGING ? r->bytes - at : STAGING;
+        begin_reading(v, v->staging, r->from, at, n);
+        device_wait(v);
+        if (device_well(v))
+            memcpy((char *)r->host + at, v->staging, n);
+    }
+}
+
+/* How many of a list fit beside each other, and are waited for once. */
+static int read_some(Device *v, int n, const SpaceRead *list)
+{
+    size_t at[STAGED], used = 0;
+    int some = 0;
+    while (some < n && some < STAGED && list[some].bytes <= STAGING - used) {
+        at[some] = used;
+        used += (list[some].bytes + LINE - 1) / LINE * LINE;
+        begin_reading(v, v->staging + at[some], list[some].from, 0, list[some].bytes);
+        some++;
+    }
+    if (some)
+        device_wait(v);
+    for (int i = 0; i < some && device_well(v); i++)
+        memcpy(list[i].host, v->staging + at[i], list[i].bytes);
+    return some;
+}
+
 /* Through pinned memory, too: where waiting fails nobody knows how long it may still be written to. */
-static void read(Space *s, void *host, const void *from, size_t bytes)
+static void read(Space *s, int n, const SpaceRead *list)
 {
     Device *v = of(s);
     if (v->staged)
         device_wait(v);
-    for (size_t at = 0, n; at < bytes && device_well(v); at += n) {
-        n = bytes - at < STAGING ? bytes - at : STAGING;
-        (void)device_did(v, v->driver.read(v->staging, device_address(from) + at, n, v->stream), "copying from it");
-        device_wait(v);
-        if (device_well(v))
-            memcpy((char *)host + at, v->staging, n);
+    for (int i = 0, some; i < n && device_well(v); i += some) {
+        some = read_some(v, n - i, list + i);
+        if (!some) {
+            read_large(v, &list[i]);
+            some = 1;
+        }
     }
 }
 
@@ -203,7 +238,15 @@ static void zero(Space *s, void *at, size_t bytes)
 }
 
 static const SpaceClass on_device = {
-    .take = take, .give = give, .write = write, .read = read, .copy = copy, .zero = zero, .status = status
+    .take = take,
+    .give = give,
+    .write = write,
+    .read = read,
+    .copy = copy,
+    .zero = zero,
+    .bring = device_bring,
+    .take_brought = device_take_brought,
+    .status = status,
 };
 
 /* ---- beginning and end ---- */
@@ -226,6 +269,7 @@ static void give_all_back(Device *v)
 {
     if (v->stream)
         (void)v->driver.wait(v->stream);
+    device_close_brought(v);
     if (v->products)
         products_close(v->products);
     for (DeviceBlock *b = v->taken; b; b = b->next)
@@ -254,6 +298,7 @@ static void close_device(void *device)
         v->context = NULL;
     }
     v->taken = v->spare = NULL;
+    v->brought = NULL;
     if (v->outlives)
         heap_close(&v->heap);
 }

@@ -17,6 +17,17 @@ typedef struct DeviceBlock {
     size_t bytes;
 } DeviceBlock;
 
+/* What comes while something runs: its place in pinned memory, the one on the device, and when it is at each. */
+struct Brought {
+    Brought *next;
+    void *pinned;
+    CudaAddress at;
+    size_t bytes;
+    CudaEvent *arrived; /* on the device, */
+    CudaEvent *taken;   /* and copied on from there */
+    bool travels, was_taken;
+};
+
 typedef struct Device {
     Space space;
     Driver driver;
@@ -26,6 +37,8 @@ typedef struct Device {
     DeviceFacts facts;
     CudaContext *context;
     CudaStream *stream, *beside[LANES - 1]; /* all runs in the one; a graph is recorded in all, null: none was */
+    CudaStream *bringing;                   /* what is brought comes in this; null: nothing was */
+    Brought *brought;                       /* places for that */
     char *staging;                          /* what is on its way there, in pinned memory, */
     size_t staged;                          /* so many bytes of it since the last wait */
     DeviceBlock *taken;                     /* blocks in use, */
@@ -67,8 +80,13 @@ static inline bool device_well(const Device *v)
     return v->failed == CUDA_OK && v->said == OK;
 }
 
-/* Waits until all is done. */
+/* Waits until all is done that was asked for in its stream. */
 void device_wait(Device *v);
+
+/* The two of a space (runtime/space.h), and their end. */
+Brought *device_bring(Space *s, Brought *b, const void *host, size_t bytes);
+void device_take_brought(Space *s, Brought *b, void *to);
+void device_close_brought(Device *v);
 
 static inline CudaAddress device_address(const void *at)
 {

@@ -47,14 +47,23 @@ static void settle(ProgramRunner *p, char *at)
     (void)at;
 }
 
+static size_t refused_bytes(const ProgramRunner *p)
+{
+    return (size_t)p->program->n_launches * sizeof(uint32_t);
+}
+
 static void begin(ProgramRunner *p, uint64_t seed, uint64_t step)
 {
     const uint64_t draws[DRAWS] = { seed, step };
+    DeviceLaunches *d = launches_of(p);
+    if (d->ask_from < d->ask_end && d->refused) /* a run that was given up */
+        space_of(p)->does->zero(space_of(p), d->refused, refused_bytes(p));
+    d->ask_from = d->ask_end = 0;
     const char *name = p->program->graph->name;
-    ranges_begin(launches_of(p)->device->ranges, &launches_of(p)->range, name ? name : "graph", step);
-    caller_begin(launches_of(p)->caller, seed, step);
-    if (launches_of(p)->draws)
-        space_write(space_of(p), launches_of(p)->draws, draws, sizeof draws);
+    ranges_begin(d->device->ranges, &d->range, name ? name : "graph", step);
+    caller_begin(d->caller, seed, step);
+    if (d->draws)
+        space_write(space_of(p), d->draws, draws, sizeof draws);
 }
 
 /* ---- on the host ---- */
@@ -112,15 +121,12 @@ static bool may_refuse(const ProgramRunner *p, int from, int end)
     return any;
 }
 
-static size_t refused_bytes(const ProgramRunner *p)
-{
-    return (size_t)p->program->n_launches * sizeof(uint32_t);
-}
-
 /* Whether values refused a launch: what it made is not to be used then. */
-static Status ask_refused(ProgramRunner *p, int from, int end)
+static Status answer(ProgramRunner *p)
 {
     DeviceLaunches *d = launches_of(p);
+    const int from = d->ask_from, end = d->ask_end;
+    d->ask_from = d->ask_end = 0;
     if (!may_refuse(p, from, end))
         return OK;
     space_read(space_of(p), d->asked, d->refused, refused_bytes(p));
@@ -140,7 +146,10 @@ static Status ask_refused(ProgramRunner *p, int from, int end)
 
 static Status run_launches(ProgramRunner *p, int end)
 {
-    const int from = p->at;
+    DeviceLaunches *d = launches_of(p);
+    if (d->ask_from == d->ask_end)
+        d->ask_from = p->at;
+    d->ask_end = end;
     while (p->at < end) {
         if (program_stopped(p))
             return INTERRUPTED;
@@ -156,7 +165,6 @@ static Status run_launches(ProgramRunner *p, int end)
         p->at = to;
         TRY(space_status(space_of(p)));
     }
-    TRY(ask_refused(p, from, end));
     return program_stopped(p) ? INTERRUPTED : OK;
 }
 
@@ -184,7 +192,7 @@ static Status run(ProgramRunner *p, int end)
 }
 
 static const LaunchesClass launches = {
-    .keep = keep, .close = close, .scratch = scratch, .settle = settle, .begin = begin, .run = run
+    .keep = keep, .close = close, .scratch = scratch, .settle = settle, .begin = begin, .run = run, .answer = answer
 };
 
 /* ---- opening ---- */

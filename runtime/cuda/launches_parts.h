@@ -37,10 +37,11 @@ typedef struct DeviceLaunches {
     const ProgramKernels *kernels;
     CudaLoaded **modules;
     size_t n_modules;
-    void *draws;     /* DRAWS numbers on the device; null: nothing draws there */
-    void *refused;   /* by launch a u32 on the device, 0 but where values refused it; null: none may be */
-    uint32_t *asked; /* those, on the host */
-    Caller *caller;  /* on the host */
+    void *draws;           /* DRAWS numbers on the device; null: nothing draws there */
+    void *refused;         /* by launch a u32 on the device, 0 but where values refused it; null: none may be */
+    uint32_t *asked;       /* those, on the host; */
+    int ask_from, ask_end; /* launches that ran since anybody asked */
+    Caller *caller;        /* on the host */
     Arena *arena;
     Recorded *recorded; /* by first launch */
     CudaAddress *now;   /* addresses of launches that are about to run */

@@ -204,16 +204,28 @@ int64_t feed_dropped(const Feed *feed)
 
 /* ---- giving batches out ---- */
 
-static void ask_next(Feed *feed, const Slot *now)
+/* What the slot that is not in use is to hold; false where nothing follows. */
+static bool aim_next(Feed *feed)
 {
-    const bool last = now->index + 1 == feed->batches;
-    if (!feed->ahead.started || (last && feed->options.once))
-        return;
+    const Slot *now = &feed->slots[feed->current];
     Slot *next = &feed->slots[!feed->current];
-    next->epoch = now->epoch + last;
-    next->index = last ? 0 : now->index + 1;
-    next->filled = false;
-    feed->asked = next;
+    const bool last = now->index + 1 == feed->batches;
+    if (last && feed->options.once)
+        return false;
+    const uint64_t epoch = now->epoch + last;
+    const int64_t index = last ? 0 : now->index + 1;
+    next->filled = next->filled && next->epoch == epoch && next->index == index;
+    next->epoch = epoch;
+    next->index = index;
+    return true;
+}
+
+static void ask_next(Feed *feed)
+{
+    if (!feed->ahead.started || !aim_next(feed))
+        return;
+    feed->asked = &feed->slots[!feed->current];
+    feed->asked->filled = false;
     ahead_start(&feed->ahead);
 }
 
@@ -264,6 +276,23 @@ Status feed_batch(Feed *feed, Diag *d, uint64_t epoch, int64_t index, Batch *bat
     if (slot->fault.status != OK)
         return fault_send(&slot->fault, d);
     give(slot, batch);
-    ask_next(feed, slot);
+    ask_next(feed);
     return OK;
+}
+
+bool feed_next(Feed *feed, Batch *batch)
+{
+    Slot *next = &feed->slots[!feed->current];
+    if (feed->ds->streams || !feed->slots[feed->current].filled)
+        return false;
+    if (feed->ahead.started)
+        ahead_wait(&feed->ahead);
+    if (!aim_next(feed))
+        return false;
+    if (!next->filled)
+        fill(feed, next);
+    if (next->fault.status != OK)
+        return false;
+    give(next, batch);
+    return true;
 }

@@ -26,7 +26,7 @@ typedef struct FeedOptions {
 
 typedef struct Batch {
     Tensor *const *values;  /* one for each input of the dataset, null for one that gets nothing; the feed's own, valid
-                               until the next feed_batch */
+                               until the next feed_batch, those of feed_next until the one behind that */
     const int64_t *samples; /* the numbers of the samples in their file, `rows` of them; of a stream: records so far */
     int64_t rows;           /* dimension 0 of the values; 0: a stream has ended */
     int64_t valid;          /* the first `valid` rows are samples that count */
@@ -53,5 +53,9 @@ int64_t feed_dropped(const Feed *feed);
 
 /* Batch `index` of `epoch`.  What is wrong with a sample is reported here, at the batch that has it. */
 Status feed_batch(Feed *feed, Diag *d, uint64_t epoch, int64_t index, Batch *batch);
+
+/* The batch behind the one in use, whose values stay as they are beside it: waits until it is read.  False where none follows,
+ * or where feed_batch is to say what is wrong with it. */
+bool feed_next(Feed *feed, Batch *batch);
 
 #endif

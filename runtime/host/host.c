@@ -17,6 +17,7 @@ Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, Runne
     v->lent = NEWS(arena, Tensor *, n_kept + 1);
     v->views = NEWS(arena, Tensor *, n_kept + 1);
     v->moving = NEWS(arena, Moving, n_kept + 1);
+    v->coming = NEWS(arena, Coming, n_kept + 1);
     heap_open(&v->heap, ir->memory);
     heap_reuse(&v->heap);
     *values = v;
@@ -233,23 +234,52 @@ void host_set_value(Values *v, ValueAt to, Tensor *value)
         host_drop(v, value);
 }
 
-/* What lies in a space is copied, into a place of its own for each value. */
-Status host_get(Values *v, ValueAt at, const Tensor **host)
+/* Where a value of a space is shown on the host: a place of its own for each. */
+static Tensor *view_of(Values *v, ValueAt at, const Type *type)
 {
-    const Tensor *t = *host = host_value(v, at);
-    if (!t || !space_holds(v->space, t->type))
-        return space_status(v->space);
     Tensor **view = at.graph == KEPT ? &v->views[at.at] : &v->graphs[at.graph]->views[at.at];
     Heap *heap = at.graph == KEPT ? &v->heap : v->graphs[at.graph]->heap;
-    if (*view && (*view)->type != t->type) {
+    if (*view && (*view)->type != type) {
         tensor_drop(heap, *view);
         *view = NULL;
     }
     if (!*view)
-        *view = tensor_alloc(heap, t->type);
-    space_read(v->space, (*view)->data, t->data, t->bytes);
-    *host = *view;
+        *view = tensor_alloc(heap, type);
+    return *view;
+}
+
+/* So many at once. */
+enum { READS = 8 };
+
+static Status get_some(Values *v, int n, const ValueAt *at, const Tensor **host)
+{
+    SpaceRead reads[READS];
+    int n_reads = 0;
+    for (int i = 0; i < n; i++) {
+        if (at[i].graph != KEPT && at[i].at >= 0)
+            TRY(host_answered(v->graphs[at[i].graph]));
+        const Tensor *t = host[i] = host_value(v, at[i]);
+        if (!t || !space_holds(v->space, t->type))
+            continue;
+        Tensor *view = view_of(v, at[i], t->type);
+        if (t->bytes)
+            reads[n_reads++] = (SpaceRead){ view->data, t->data, t->bytes };
+        host[i] = view;
+    }
+    space_read_all(v->space, n_reads, reads);
     return space_status(v->space);
+}
+
+Status host_get_all(Values *v, int n, const ValueAt *at, const Tensor **host)
+{
+    for (int i = 0; i < n; i += READS)
+        TRY(get_some(v, n - i < READS ? n - i : READS, at + i, host + i));
+    return OK;
+}
+
+Status host_get(Values *v, ValueAt at, const Tensor **host)
+{
+    return get_some(v, 1, &at, host);
 }
 
 static void lend(Values *v, int kept, const Tensor *host)
@@ -271,6 +301,30 @@ static bool may_be_put_over(const Values *v, ValueAt to, const Tensor *host)
 {
     const Tensor *t = v->space && to.graph == KEPT ? v->kept[to.at] : NULL;
     return t && t->type == host->type && t->refs == 1;
+}
+
+Status host_bring(Values *v, int kept, const Tensor *host)
+{
+    Coming *c = &v->coming[kept];
+    c->type = NULL;
+    c->bytes = v->space->does->bring(v->space, c->bytes, host->data, host->bytes);
+    TRY(space_status(v->space));
+    c->type = host->type;
+    return OK;
+}
+
+Status host_take(Values *v, int kept)
+{
+    Coming *c = &v->coming[kept];
+    Tensor *t = v->kept[kept];
+    if (!t || t->type != c->type || t->refs != 1) {
+        t = space_tensor(v->space, &v->heap, c->type);
+        host_set_value(v, value_kept(kept), t);
+    }
+    if (t->bytes)
+        v->space->does->take_brought(v->space, c->bytes, t->data);
+    c->type = NULL;
+    return space_status(v->space);
 }
 
 /* All copies first: where memory ends, none of them stays. */
@@ -395,6 +449,7 @@ Status host_begin(Values *v, int graph, const EngineRun *o)
         l->operands[i] = host_value(v, o->inputs[i]);
     }
     l->done = l->x.n_parts;
+    l->unanswered = false;
     l->runner->does->end(l->runner);
     enter_room(l);
     l->runner = l->made ? l->made : l->evaluated; /* those made for some types may have to go for others */
@@ -424,9 +479,23 @@ Status host_run(Values *v, int graph, int part)
     v->runs++;
     if (part < l->done)
         return OK;
+    l->unanswered = l->runner->does->answer != NULL;
     TRY(l->runner->does->until(l->runner, part));
     l->done = part + 1;
     return space_status(v->space);
+}
+
+Status host_answered(Loaded *l)
+{
+    if (!l->unanswered)
+        return OK;
+    l->unanswered = false;
+    return l->runner->does->answer(l->runner);
+}
+
+Status host_answer(Values *v, int graph)
+{
+    return host_answered(v->graphs[graph]);
 }
 
 void host_end(Values *v, int graph)

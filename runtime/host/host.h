@@ -30,6 +30,9 @@ typedef struct GraphRunnerClass {
     /* Runs what has not run yet up to the end of a part. */
     Status (*until)(GraphRunner *r, int part);
 
+    /* Whether values refused what ran, which it waits for; null: `until` says so. */
+    Status (*answer)(GraphRunner *r);
+
     /* A result of the run; null: there is none.  The runner's own memory is as often held as what is LENT. */
     const Tensor *(*result)(const GraphRunner *r, int result);
 
@@ -114,9 +117,13 @@ Status host_begin(Values *v, int graph, const EngineRun *o);
 bool host_programmed(const Values *v, int graph);
 Status host_bind(Values *v, int graph, int input, ValueAt value);
 Status host_run(Values *v, int graph, int part);
+Status host_answer(Values *v, int graph);
 void host_end(Values *v, int graph);
 Status host_get(Values *v, ValueAt at, const Tensor **host);
+Status host_get_all(Values *v, int n, const ValueAt *at, const Tensor **host);
 Status host_put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how);
+Status host_bring(Values *v, int kept, const Tensor *host);
+Status host_take(Values *v, int kept);
 Status host_fill(Values *v, int kept, const Type *type, Payload *initial);
 Status host_move(Values *v, int n, const ValueMove *moves);
 void host_stats(const Values *v, EngineStats *to);
@@ -128,8 +135,9 @@ Space *host_space(const Values *v);
 #define HOST_ENGINE(NAME, OPEN, ...)                                                                                   \
     {                                                                                                                  \
         .name = NAME, .open = OPEN, .keep = host_keep, .load = host_load, .unload = host_unload, .begin = host_begin,  \
-        .programmed = host_programmed, .bind = host_bind, .run = host_run, .end = host_end, .get = host_get,           \
-        .put = host_put, .fill = host_fill, .move = host_move, .stats = host_stats, .close = host_close, __VA_ARGS__   \
+        .programmed = host_programmed, .bind = host_bind, .run = host_run, .answer = host_answer, .end = host_end,     \
+        .get = host_get, .get_all = host_get_all, .put = host_put, .fill = host_fill, .move = host_move,               \
+        .stats = host_stats, .close = host_close, __VA_ARGS__                                                          \
     }
 
 #endif

@@ -93,6 +93,9 @@ static void let_go(Values *v, int n)
 
 Status host_move(Values *v, int n, const ValueMove *moves)
 {
+    for (int i = 0; i < n; i++)
+        if (moves[i].from.graph != KEPT && moves[i].from.at >= 0)
+            TRY(host_answered(v->graphs[moves[i].from.graph]));
     host_expect_moves(v, n);
     const Status status = gather(v, n, moves);
     if (status != OK) {

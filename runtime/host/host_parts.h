@@ -27,6 +27,7 @@ typedef struct Loaded {
     Runners *by_types;       /* made by the engine, for operands of some types; null: none is */
     GraphRunner *evaluated;  /* null: not needed so far */
     int done;                /* parts; as many as there are: nothing is under way */
+    bool unanswered;         /* something ran since that may have been refused */
     ValueAt *reads;          /* what each input reads */
     const Tensor **operands; /* of a run that begins */
     int *reader;             /* by kept value: the input that read it last */
@@ -40,6 +41,12 @@ typedef struct Moving {
     bool stays;       /* the kept value has them already: it was made there */
 } Moving;
 
+/* A value on its way to a space. */
+typedef struct Coming {
+    Brought *bytes;   /* null: none came yet */
+    const Type *type; /* null: what came was taken, or nothing came */
+} Coming;
+
 struct Values {
     Ir *ir;
     Arena *arena;
@@ -50,6 +57,7 @@ struct Values {
     Space *space;   /* where their data lie; null: with them */
     Tensor **views; /* by kept value, of those in a space: what was got */
     Tensor **lent;  /* by kept value: how we hold what is the caller's */
+    Coming *coming; /* by kept value, of those in a space */
     Moving *moving;
     Tensor **late; /* by result: what move lets a graph make */
     int cap_late;
@@ -68,6 +76,9 @@ void host_drop(Values *v, Tensor *value);
 
 /* Takes the tensor over, which becomes the value; null: nothing. */
 void host_set_value(Values *v, ValueAt to, Tensor *value);
+
+/* Whether what a graph ran was refused, waiting for it. */
+Status host_answered(Loaded *l);
 
 /* Makes room for so many moves at once. */
 void host_expect_moves(Values *v, int n);

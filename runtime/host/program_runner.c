@@ -233,6 +233,12 @@ static Status until(GraphRunner *r, int part)
     return p->does->run(p, p->program->first[p->n_parts == 1 ? STEP_LATE : part + 1]);
 }
 
+static Status answer(GraphRunner *r)
+{
+    ProgramRunner *p = of(r);
+    return p->does->answer ? p->does->answer(p) : OK;
+}
+
 static const Tensor *value_of_input(const ProgramRunner *p, const ProgramValue *v, Slot *s)
 {
     const Tensor *t = p->operands[v->at];
@@ -329,7 +335,9 @@ static Status make_late(GraphRunner *r, Tensor *const *into)
     const int at = p->at; /* what has run of the rest stays so */
     p->at = program->first[STEP_LATE];
     p->is_late = true;
-    const Status status = p->does->run(p, program->n_launches);
+    Status status = p->does->run(p, program->n_launches);
+    if (status == OK)
+        status = answer(r);
     p->at = at;
     drop_beside(p);
     return status;
@@ -343,6 +351,7 @@ static const GraphRunnerClass programmed = {
     .reads = reads,
     .reread = reread,
     .until = until,
+    .answer = answer,
     .result = result,
     .put = put,
     .copies = true,

@@ -39,6 +39,9 @@ typedef struct LaunchesClass {
 
     /* Runs the launches from p->at up to `end`, of late ones those that are wanted.  INTERRUPTED: it goes on from p->at. */
     Status (*run)(ProgramRunner *p, int end);
+
+    /* Whether values refused what has run since it was asked last, which it waits for; null: `run` says so. */
+    Status (*answer)(ProgramRunner *p);
 } LaunchesClass;
 
 struct ProgramRunner {

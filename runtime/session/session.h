@@ -103,6 +103,21 @@ void session_close(Session *s);
  * the step was compiled for @eval is made again, which alone takes it; the last few batches stay made. */
 Status session_bind(Session *s, const char *name, const Tensor *value);
 
+/* Binds an input to memory of the caller for the step after the next one, until whose run is over it stays: to a device it
+ * travels while the next one runs.  Evaluations in between read what is bound for them; a step whose input was bound both ways
+ * is USAGE.  Null: what was given is forgotten.  USAGE where @step does not take it. */
+Status session_bind_next(Session *s, const char *name, const Tensor *value);
+
+/* Forgets all that was given for steps to come. */
+void session_forget_next(Session *s);
+
+/* Whom to tell, once a step runs and before anybody waits for it: there is time then to bind what the next one reads.  Where
+ * values do not travel nobody is told; null: nobody. */
+void session_while_it_runs(Session *s, Status (*meanwhile)(void *user), void *user);
+
+/* Whether the next step reads what session_bind_next gave that input before the last one. */
+bool session_comes(const Session *s, const char *name);
+
 /* Runs what `what` says.  A step whose loss or gradients are not finite changes nothing and is no failure; neither does
  * a run that fails, or is INTERRUPTED, change anything.  A backward without RUN_ACCUMULATE forgets the sums before it. */
 Status session_run(Session *s, unsigned what, RunResult *result);
@@ -140,8 +155,9 @@ typedef struct SessionValue {
 /* Finds what a name means, its text living as long as `v`; false when the graphs have no such value. */
 bool session_find(const Session *s, const char *name, SessionValue *v);
 
-/* As session_bind, session_view and session_put. */
+/* As session_bind, session_bind_next, session_view and session_put. */
 Status session_bind_value(Session *s, const SessionValue *v, const Tensor *value);
+Status session_bind_next_value(Session *s, const SessionValue *v, const Tensor *value);
 const Tensor *session_view_value(Session *s, const SessionValue *v);
 Status session_put_value(Session *s, const SessionValue *v, const Tensor *value);
 

@@ -20,6 +20,13 @@ static inline ValueAt state_part(const State *state, StatePart part)
     return value_kept(state->kept + (int)part);
 }
 
+/* A value of the caller's that a later step reads. */
+typedef struct Given {
+    const Type *type; /* null: there is none */
+    void *data;
+    size_t bytes;
+} Given;
+
 /* An input that the caller binds; the engine keeps it under its own number. */
 typedef struct Input {
     const char *name;
@@ -27,6 +34,9 @@ typedef struct Input {
     bool given;        /* the gradient of an output, which the host gives back */
     bool counts_all;   /* which samples count: every one, as nobody bound something else */
     int slot[SESSION_GRAPHS];
+    Given next;   /* of the step after the next one */
+    Given coming; /* of the next one: it was `next` before the last one began */
+    bool rebound; /* bound since then, and no evaluation has read that */
 } Input;
 
 /* A graph of the session. */
@@ -135,6 +145,8 @@ struct Session {
     Scaling scaling;
     Arithmetics arithmetics;
     Batches batches;
+    Status (*meanwhile)(void *user); /* null: nobody is told that a step runs */
+    void *meanwhile_user;
 };
 
 /* The graph @step. */
@@ -169,7 +181,17 @@ Status phase_choose(Session *s);
 /* USAGE while a quantizer of the step has seen no data. */
 Status session_check_observed(Session *s);
 
-/* A number that the engine has; false where there is no value, or none of one element.  Status of the engine. */
+/* A number that the engine has: not there where there is no value, or none of one element.  Status of the engine. */
+typedef struct SessionNumber {
+    ValueAt at;
+    bool there;
+    double value;
+} SessionNumber;
+
+/* Several of them, at once, eight at most. */
+Status session_numbers(Session *s, int n, SessionNumber *numbers);
+
+/* One of them. */
 Status session_number(Session *s, ValueAt at, bool *there, double *value);
 
 /* Reports a value of another type: USAGE. */
@@ -272,6 +294,21 @@ Status batches_refuse(Session *s, const Input *input, const Type *want);
 
 /* USAGE, reported, where inputs that the step reads have no value. */
 Status session_complete(Session *s);
+
+/* A step begins: what was given for it before the last one is bound.  USAGE where something else was bound for it since. */
+Status next_take(Session *s);
+
+/* A step runs: what was given for the one behind it is on its way from now on. */
+Status next_bring(Session *s);
+
+/* The step that began never was: the one that takes its place reads the same. */
+void next_undo(Session *s);
+
+/* An evaluation reads what is bound. */
+void next_evaluated(Session *s);
+
+/* An input by its name; null when there is none. */
+Input *session_input_named(const Session *s, const char *name);
 
 /* Runs the step as far as the end of a part; one that was interrupted may be run on, one that failed is over. */
 Status session_side(Session *s, StepPart part);

@@ -57,17 +57,31 @@ static Status begin(Session *s, int graph, uint64_t step)
 
 /* ---- what a run tells ---- */
 
+enum { NUMBERS = 8 };
+
+Status session_numbers(Session *s, int n, SessionNumber *numbers)
+{
+    ValueAt at[NUMBERS] = { { 0 } };
+    const Tensor *got[NUMBERS] = { NULL };
+    for (int i = 0; i < n; i++)
+        at[i] = numbers[i].at;
+    TRY(s->engine->get_all(s->values, n, at, got));
+    for (int i = 0; i < n; i++) {
+        const Tensor *t = got[i];
+        numbers[i].there = t && t->type->kind == TYPE_TENSOR && tensor_elements(t) == 1;
+        if (numbers[i].there)
+            numbers[i].value = tensor_get_f64(t, 0);
+    }
+    return OK;
+}
+
 Status session_number(Session *s, ValueAt at, bool *there, double *value)
 {
-    const Tensor *t = NULL;
-    *there = false;
-    if (at.at < 0)
-        return OK;
-    TRY(s->engine->get(s->values, at, &t));
-    if (!t || t->type->kind != TYPE_TENSOR || tensor_elements(t) != 1)
-        return OK;
-    *value = tensor_get_f64(t, 0);
-    *there = true;
+    SessionNumber number = { .at = at };
+    TRY(session_numbers(s, 1, &number));
+    *there = number.there;
+    if (number.there)
+        *value = number.value;
     return OK;
 }
 
@@ -77,9 +91,16 @@ static Status tell(Session *s, bool done, RunResult *r)
     const SessionGraph *g = &s->graphs[s->shown];
     const bool there = s->shown || s->phase != PHASE_IDLE;
     r->step = s->steps;
-    TRY(session_number(s, value_result(g->number, there ? g->loss : -1), &r->has_loss, &r->loss));
-    TRY(session_number(s, value_result(g->number, there ? g->norm : -1), &r->has_norm, &r->norm));
-    TRY(session_number(s, value_result(g->number, there ? g->rate : -1), &r->has_rate, &r->rate));
+    SessionNumber loss = { .at = value_result(g->number, there ? g->loss : -1) },
+                  norm = { .at = value_result(g->number, there ? g->norm : -1) },
+                  rate = { .at = value_result(g->number, there ? g->rate : -1) }, all[] = { loss, norm, rate };
+    TRY(session_numbers(s, 3, all));
+    r->has_loss = all[0].there;
+    r->loss = all[0].value;
+    r->has_norm = all[1].there;
+    r->norm = all[1].value;
+    r->has_rate = all[2].there;
+    r->rate = all[2].value;
     r->finite = (!r->has_loss || isfinite(r->loss)) && (!r->has_norm || isfinite(r->norm));
     return scaling_tell(s, done, r);
 }
@@ -93,14 +114,24 @@ Status session_lost(Session *s, Status status)
     return status;
 }
 
+/* What there is to do while a device is at it comes between asking for it and waiting. */
+static Status run_side(Session *s, StepPart part, bool first)
+{
+    TRY(s->engine->run(s->values, s->graphs[0].number, (int)part));
+    if (first)
+        TRY(next_bring(s));
+    return s->engine->answer(s->values, s->graphs[0].number);
+}
+
 Status session_side(Session *s, StepPart part)
 {
-    return session_lost(s, s->engine->run(s->values, s->graphs[0].number, (int)part));
+    return session_lost(s, run_side(s, part, false));
 }
 
 /* Forward, and what follows it with nothing to do in between. */
 static Status forward(Session *s, StepPart last)
 {
+    TRY(next_take(s));
     TRY(missing_inputs(s, 0, session_step_graph(s), false));
     if (last > STEP_FORWARD)
         TRY(missing_inputs(s, 0, session_step_graph(s), true));
@@ -110,7 +141,7 @@ static Status forward(Session *s, StepPart last)
     s->shown = 0;
     TRY(begin(s, 0, s->steps));
     s->steps++;
-    TRY(session_side(s, last));
+    TRY(session_lost(s, run_side(s, last, true)));
     s->phase = PHASE_FORWARD;
     return OK;
 }
@@ -250,6 +281,7 @@ static Status run_alone(Session *s, int graph)
     TRY(batches_choose(s, graph, &g));
     TRY(missing_inputs(s, graph, g, false));
     TRY(shadows_refresh(s));
+    next_evaluated(s);
     s->shown = graph;
     TRY(begin(s, graph, 0));
     return s->engine->run(s->values, s->graphs[graph].number, 0);
@@ -307,6 +339,7 @@ Status session_run(Session *s, unsigned what, RunResult *result)
     if (status != OK && s->steps != before) { /* a step that was begun here never was */
         s->steps = before;
         s->phase = PHASE_IDLE;
+        next_undo(s);
     }
     TRY(status);
     if (result)

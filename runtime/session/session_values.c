@@ -6,7 +6,7 @@
 
 /* ---- names ---- */
 
-static Input *input_named(const Session *s, const char *name)
+Input *session_input_named(const Session *s, const char *name)
 {
     const MapEntry *e = map_find(&s->by_name, name);
     return e && !session_state(s, name) ? e->value.p : NULL;
@@ -29,7 +29,7 @@ static const Node *input_node(const Session *s, const Input *input)
 
 const Node *session_input(const Session *s, const char *name)
 {
-    const Input *input = input_named(s, name);
+    const Input *input = session_input_named(s, name);
     return input ? input_node(s, input) : NULL;
 }
 
@@ -43,9 +43,10 @@ const Node *session_input_of(const Session *s, InputRole role)
 
 bool session_find(const Session *s, const char *name, SessionValue *v)
 {
-    *v = (SessionValue){
-        .name = name, .input = input_named(s, name), .state = session_state(s, name), .of = state_of_gradient(s, name)
-    };
+    *v = (SessionValue){ .name = name,
+                         .input = session_input_named(s, name),
+                         .state = session_state(s, name),
+                         .of = state_of_gradient(s, name) };
     bool found = v->input || v->state || v->of;
     for (int g = s->n_graphs; g-- > 0;) {
         const MapEntry *e = map_find(&s->graphs[g].result, name);
@@ -160,6 +161,7 @@ Status session_bind_value(Session *s, const SessionValue *v, const Tensor *value
         return session_wrong_type(s, input->name, value->type, input_node(s, input)->type);
     TRY(session_lend(s, input, value));
     input->counts_all = false;
+    input->rebound = input->coming.type != NULL;
     return OK;
 }
 
@@ -167,6 +169,12 @@ Status session_bind(Session *s, const char *name, const Tensor *value)
 {
     SessionValue v;
     return session_find(s, name, &v) ? session_bind_value(s, &v, value) : no_such(s, name);
+}
+
+Status session_bind_next(Session *s, const char *name, const Tensor *value)
+{
+    SessionValue v;
+    return session_find(s, name, &v) ? session_bind_next_value(s, &v, value) : no_such(s, name);
 }
 
 static Status put_gradient(Session *s, State *of, const char *name, const Tensor *value)

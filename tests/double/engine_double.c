@@ -8,6 +8,13 @@ DoublePlan double_plan;
 
 enum { MOST_GRAPHS = 256 };
 
+/* A value that was brought, and behind it its bytes. */
+typedef struct Travelling {
+    struct Travelling *next;
+    Tensor tensor;
+    int kept;
+} Travelling;
+
 /* A tensor that was got, and behind it its bytes. */
 typedef struct Got {
     struct Got *next;
@@ -17,7 +24,8 @@ typedef struct Got {
 struct Values {
     Values *inner;
     Ir *ir;
-    Heap heap; /* of what was got */
+    Heap heap; /* of what was got, or is brought */
+    Travelling *brought;
     Got *got;
     bool brief[MOST_GRAPHS];
 };
@@ -124,6 +132,63 @@ static Status get(Values *v, ValueAt value, const Tensor **host)
     return OK;
 }
 
+static Status answer(Values *v, int graph)
+{
+    TRY(fails(v, "answer"));
+    return engine_reference.answer(v->inner, graph);
+}
+
+static Status get_all(Values *v, int n, const ValueAt *values, const Tensor **host)
+{
+    for (int i = 0; i < n; i++)
+        TRY(get(v, values[i], &host[i]));
+    return OK;
+}
+
+/* The place of the value that was brought for a kept one, or where it would be. */
+static Travelling **brought_for(Values *v, int kept)
+{
+    Travelling **t = &v->brought;
+    while (*t && (*t)->kept != kept)
+        t = &(*t)->next;
+    return t;
+}
+
+static void drop_brought(Values *v, Travelling **at)
+{
+    Travelling *t = *at;
+    *at = t->next;
+    heap_free(&v->heap, t);
+}
+
+static Status bring(Values *v, int kept, const Tensor *host)
+{
+    Travelling **at = brought_for(v, kept);
+    TRY(fails(v, "bring"));
+    if (*at)
+        drop_brought(v, at);
+    Travelling *t = heap_alloc(&v->heap, sizeof *t + 64 + host->bytes);
+    *t = (Travelling){ .next = v->brought, .kept = kept, .tensor = *host };
+    t->tensor.refs = 1;
+    t->tensor.data = (char *)t + (sizeof *t + 63) / 64 * 64;
+    if (host->bytes)
+        memcpy(t->tensor.data, host->data, host->bytes);
+    v->brought = t;
+    return OK;
+}
+
+static Status take(Values *v, int kept)
+{
+    Travelling **at = brought_for(v, kept);
+    TRY(fails(v, "take"));
+    BUG_IF(v->ir->memory, !*at);
+    const ValueAt to = value_kept(kept);
+    Tensor *list[] = { &(*at)->tensor };
+    TRY(engine_reference.put(v->inner, 1, &to, list, PUT_COPY));
+    drop_brought(v, at);
+    return OK;
+}
+
 static Status put(Values *v, int n, const ValueAt *to, Tensor *const *host, PutHow how)
 {
     TRY(fails(v, "put"));
@@ -165,9 +230,13 @@ const Engine engine_double = {
     .programmed = programmed,
     .bind = bind,
     .run = run,
+    .answer = answer,
     .end = end,
     .get = get,
+    .get_all = get_all,
     .put = put,
+    .bring = bring,
+    .take = take,
     .fill = fill,
     .move = move,
     .stats = stats,

@@ -54,7 +54,7 @@ typedef struct Life {
     Language l;
     const Kind *kind;
     Session *s;
-    float x[2], put[2];
+    float x[2], put[2], given[2];
     char bytes[STATES]; /* of all states at its end */
     size_t n;
 } Life;
@@ -156,6 +156,22 @@ static Status sides(Life *c)
     return run(c, RUN_UPDATE, 5);
 }
 
+/* A step before which the one behind it is given what it reads; */
+static Status giving_step(Life *c)
+{
+    const Tensor given = vector(c, c->given);
+    c->given[0] = -0.75f;
+    c->given[1] = 0.625f;
+    TRY(session_bind_next(c->s, "x", &given));
+    return run(c, RUN_STEP, 7);
+}
+
+/* and that one. */
+static Status given_step(Life *c)
+{
+    return session_run(c->s, RUN_STEP, NULL);
+}
+
 static Status put_weight(Life *c)
 {
     return put(c, "w", 1.25f, 1.0078f);
@@ -177,8 +193,9 @@ static Status shadow_seen(Life *c)
     return c->kind->evaluates ? see(c, "qcc.shadow/w") : OK;
 }
 
-static Status (*const acts[])(Life *c) = { whole_step, window,   evaluation, put_weight,  shadow_seen,
-                                           sides,      put_amid, whole_step, shadow_seen, whole_step };
+static Status (*const acts[])(Life *c) = { whole_step, window,      evaluation, put_weight,  shadow_seen,
+                                           sides,      put_amid,    whole_step, giving_step, evaluation,
+                                           given_step, shadow_seen, whole_step };
 
 /* One act.  What fails leaves the states as they were, and is done again. */
 static Status act(Life *c, Status (*what)(Life *c))

@@ -9,7 +9,7 @@ foreach(name failures batches)
     set_tests_properties(double/${name} PROPERTIES LABELS fast)
 endforeach()
 foreach(program unit/runtime/session unit/runtime/session_shadow unit/runtime/scaler unit/runtime/step_graph
-                embed/session embed/session_leaves embed/scaling embed/weights)
+                embed/session embed/session_leaves embed/scaling embed/weights embed/next)
     string(REGEX REPLACE "/.*/|/" "_" name ${program})
     add_executable(test_double_${name} ${program}.c double/instead.c)
     target_link_libraries(test_double_${name} PRIVATE test_double PkgConfig::CMOCKA Threads::Threads)

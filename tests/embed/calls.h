@@ -32,11 +32,13 @@ static const char *const say_version[] = { "qcc", "--version" };
     _(qcc_plan, (h->step, &(qcc_memory){ .size = sizeof(qcc_memory) }))                 \
     _(qcc_start, (h->step, NULL, &h->new_session))                                      \
     _(qcc_bind, (h->session, "x", &h->tensor))                                          \
+    _(qcc_bind_next, (h->session, "x", &h->tensor))                                     \
     _(qcc_run, (h->session, QCC_STEP, NULL))                                            \
     _(qcc_view, (h->session, "w1", &h->tensor))                                         \
     _(qcc_put, (h->session, "w1", &h->tensor))                                          \
     _(qcc_find, (h->session, "w1", &h->new_value))                                      \
     _(qcc_bind_value, (h->value, &h->tensor))                                           \
+    _(qcc_bind_next_value, (h->value, &h->tensor))                                      \
     _(qcc_view_value, (h->value, &h->tensor))                                           \
     _(qcc_put_value, (h->value, &h->tensor))                                            \
     _(qcc_unscale, (h->session))                                                        \

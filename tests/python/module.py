@@ -84,6 +84,22 @@ with qcc.Session(model, batch=16, loss="mse:y", optimizer="sgd:lr=0.1") as s:
         wrong.append("a step of three rows for sixteen")
     except qcc.Error as error:
         holds("misfit", error.status == 2 and "f32[16," in str(error))
+
+# Batches that are given ahead, of arrays that nobody else holds: the losses of a loop that binds each in time.
+losses = []
+for ahead in (False, True):
+    with qcc.Session(model, batch=4, loss="mse:y", optimizer="sgd:lr=0.1") as s:
+        s.bind(x=x[:4].copy(), target=numpy.zeros((4, 2)))
+        losses.append([])
+        for i in range(4):
+            if ahead and i < 3:
+                s.bind_next(x=numpy.full((4, x.shape[1]), 99.0)).bind_next(x=x[4 * i + 4 : 4 * i + 8].copy())
+            elif not ahead:
+                s.bind(x=x[4 * i : 4 * i + 4].copy())
+            losses[-1].append(s.run().loss)
+            s.bind(x=x[:2].copy(), target=numpy.zeros((2, 2))).run(qcc.EVAL)
+            s.bind(target=numpy.zeros((4, 2)))
+holds("batches ahead", losses[0] == losses[1] and len(set(losses[0])) == 4)
 try:
     qcc.Session("nothing.onnx")
     wrong.append("a model that is not there")

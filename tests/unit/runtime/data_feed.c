@@ -353,6 +353,12 @@ static Status batches_have_addresses(void *arg)
         for (int k = 0; k < 300; k++) {
             assert_int_equal(feed_batch(data.feed, &c->diag, (uint64_t)e, i, &b), OK);
             assert_memory_equal(b.values[0]->data, want[e][i], sizeof want[e][i]);
+            if (rng_below(&rng, 3) == 0 && (i < 6 || e < 2)) { /* the next one beside it */
+                Batch next;
+                assert_true(feed_next(data.feed, &next));
+                assert_memory_equal(next.values[0]->data, want[e + (i == 6)][i == 6 ? 0 : i + 1], sizeof want[e][i]);
+                assert_memory_equal(b.values[0]->data, want[e][i], sizeof want[e][i]);
+            }
             const bool jump = rng_below(&rng, 4) == 0;
             e = jump || i == 6 ? (int)rng_below(&rng, 3) : e;
             i = jump || i == 6 ? (int)rng_below(&rng, 7) : i + 1;
@@ -380,9 +386,10 @@ static Status a_split_is_kept_apart(void *arg)
     for (int64_t i = 0; i < 10; i++)
         check_batch(c, data.feed, 4, i, seen, 50);
     for (int64_t i = 0; i < 3; i++) {
-        Batch b;
+        Batch b, next;
         check_batch(c, held, 0, i, seen, 50);
         assert_int_equal(feed_batch(held, &c->diag, 0, i, &b), OK);
+        assert_true(feed_next(held, &next) && next.index == (i + 1) % 3);
         assert_int_equal(b.valid, i < 2 ? 4 : 2);
         for (int64_t r = 0; r < b.valid; r++) { /* in the order of the file */
             assert_true(b.samples[r] > before);
@@ -426,13 +433,15 @@ static Status failures_come_with_their_batch(void *arg)
     npy_file(c, "x.npy", F32, 2, DIMS(120, 50000), nan_in_100);
     for (int threads = 1; threads <= 2; threads++) {
         Data data = { .limits = LIMITS_DEFAULT, .order = { .threads = threads } };
-        Batch b;
+        Batch b, next;
         const int before = threads_now();
         assert_int_equal(data_open_limited(&data, c, &input, 1, "x.npy"), OK);
         assert_int_equal(threads_now(), before + threads - 1);
         for (int64_t i = 0; i < 12; i++) {
             const size_t errors = c->diag.n_errors;
             assert_int_equal(feed_batch(data.feed, &c->diag, 0, i, &b), i == 10 ? INVALID : OK);
+            assert_int_equal(c->diag.n_errors - errors, i == 10);
+            assert_int_equal(feed_next(data.feed, &next), i != 9); /* nothing is said before its turn */
             assert_int_equal(c->diag.n_errors - errors, i == 10);
             if (i != 10)
                 for (int64_t r = 0; r < 10; r++)
