@@ -162,6 +162,17 @@ static Status does_not_divide(Placement *p, const Quantizer *by, const Node *cal
     return message_send(m);
 }
 
+/* Whether a target has one scale alone for a weight whose channels are not the columns of one matrix on the right. */
+static bool is_whole_for(const QuantTarget *t, const Quantizer *by, const Node *call, int operand, int channel)
+{
+    const int rank = in(call, operand)->type->rank;
+    if (!op_of(call)->quant.integer || quant_is_recurrent(call) || quant_is_table(call))
+        return false;
+    if (operand == 0)
+        return t->whole_left || (t->whole_stacks && by->part[QUANT_ZERO].value == ZERO_ASYM);
+    return t->whole_stacks && rank > 2 && channel == rank - 1;
+}
+
 Status quant_grain_of_weight(Placement *p, const Quantizer *by, const Node *call, int operand, QuantGrain *grain)
 {
     const Node *weight = in(call, operand);
@@ -174,7 +185,13 @@ Status quant_grain_of_weight(Placement *p, const Quantizer *by, const Node *call
         return OK;
     }
     if (!quant_splits_sums(by)) {
-        grain->axis = channel < weight->type->rank ? channel : QUANT_WHOLE;
+        const QuantTarget *t = quantization_target(p->recipe);
+        const bool whole = channel != QUANT_WHOLE && is_whole_for(t, by, call, operand, channel);
+        grain->axis = channel < weight->type->rank && !whole ? channel : QUANT_WHOLE;
+        if (whole)
+            remark(p->run->diag, "place-quant", node_place(call),
+                   "%s is quantized with one scale: %s has no other for %s", quant_weight_of((Node *)weight)->name,
+                   t->title, operand == 0 ? "what is multiplied from the left" : "a stack of matrices");
         return OK;
     }
     if (sum == QUANT_WHOLE || !type_known(weight->type)) {

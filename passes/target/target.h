@@ -51,9 +51,13 @@ typedef struct QuantTarget {
     bool words_alone;       /* a call that no word of integers computes is one of floats */
     bool float_products;    /* nobody quantizes the result of a product on its behalf: whoever reads it asks */
     const char *fused_sums; /* sums that are part of a product: the operand that is no product's result is quantized */
-    int least_channels;     /* convolutions of fewer stay float unless somebody says w= or a= of them; 0: none */
-    const char *alone;      /* why others are of floats, in words */
-    const char *lacks;      /* why a product is */
+    bool
+        whole_stacks; /* stacks of matrices that are weights have one scale, and so have weights with a zero point that are
+                          multiplied from the left */
+    bool whole_left;    /* all that are multiplied from the left have */
+    int least_channels; /* convolutions of fewer stay float unless somebody says w= or a= of them; 0: none */
+    const char *alone;  /* why others are of floats, in words */
+    const char *lacks;  /* why a product is */
 
     /* What the products of a machine of somebody's own take (passes/target/datapath.h). */
     const char *

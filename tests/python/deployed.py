@@ -43,6 +43,9 @@ CASES = [
     # two products of eight take together beyond 16
     ("tests/data/joined_block.qir", "w7a8", {"QLinearConv": 4, "QLinearConcat": 1, "Split": 1, "QGemm": 1,
                                              "DequantizeLinear": 0}, 0),
+    # stacks of matrices, whose products take one scale and zero point
+    ("tests/data/stacked.qir", "w7a8", {"QLinearMatMul": 1, "MatMulIntegerToFloat": 1, "Relu": 0}, 1e-6),
+    ("tests/data/stacked.qir", "w7a8,w=uint7:asym", {"QLinearMatMul": 1, "MatMulIntegerToFloat": 1}, 1e-6),
     # recurrent layers: weights as codes, products of floats; and opened, products of codes
     ("tests/data/exports/lstm-training-16-static.onnx", "w7a8", {"LSTM": 2, "QGemm": 1}, 1e-6),
     ("tests/data/exports/lstm-eval-11-dynamic.onnx", "w4a8,w=int4:tensor", {"LSTM": 2, "QGemm": 1}, 1e-6),
