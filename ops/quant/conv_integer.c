@@ -221,7 +221,11 @@ static void requantize_conv(Eval *e, const CodesAttr *at)
 {
     Requantized r = requantized_open(e, (f32)eval_float(e, Y_SCALE, 0));
     r.out = codes_out(e, at, Y_ZERO);
-    convolve(e, X, X_ZERO, W, W_ZERO, &(const SumTaker){ requantize_sums, &r });
+    const SumCodes codes = { codes_bytes(&r.out, 0), r.factor, r.bias, r.out.range };
+    bool small = codes.to;
+    for (int64_t i = 0; i < r.channels; i++)
+        small = small && r.factor[i] < 1 && r.factor[i] > -1;
+    convolve(e, X, X_ZERO, W, W_ZERO, &(const SumTaker){ requantize_sums, &r, small ? &codes : NULL });
 }
 
 /* f32(acc + bias) * f32(sx * sw), or f32(acc) * f32(sx * sw) and then a bias of f32. */

@@ -1,8 +1,8 @@
 /* Convolutions of codes of 8 bits by words of four channels: data is turned into such words once, and what a tap sees of them is
- * multiplied as it is gathered.  Where lines are long the words have their padding about them, parted by steps of two, and are
- * multiplied as they lie: positions count what lies between the lines, too, and sums of those are nobody's.  Weights have a
- * sign and no zero points, so that the zero point of the data brings the same to all sums of a result: it times the sum of the
- * weights. */
+ * multiplied as it is gathered.  Where steps are of two at most the words have their padding about them, parted by the steps, so
+ * that what a tap sees of a line is a run; long lines are multiplied as they lie: positions count what lies between the lines,
+ * too, and sums of those are nobody's.  Weights have a sign and no zero points, so that the zero point of the data brings the
+ * same to all sums of a result: it times the sum of the weights. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -14,6 +14,8 @@ enum {
     POSITIONS = 512,           /* of a block */
     LEAST_POSITIONS = 256,     /* of an image whose words are multiplied as they lie */
     RESULTS = 6 * WHOLE_TILES, /* of a block: their sums stay in a second-level cache */
+    SOME = WHOLE_TILES,        /* results whose weights are multiplied together with all positions of a block */
+    GATHERED = 1 << 19,        /* words that are gathered for a block */
     APART = 16,                /* words between lines, so that they do not meet in one place of a cache */
     LONGEST = 1024,            /* line that is parted by steps */
     SIGN = 0x80,
@@ -26,21 +28,32 @@ typedef struct Run {
     const u8 *x, *filter;
     u32 *words, *tiles; /* of data, unless it is its own window matrix; of weights */
     bool direct;        /* it is, and is turned into words as it is read */
-    int64_t pitch;      /* of a line between its padding, where words are multiplied as they lie; else 0 */
+    int64_t pitch;      /* of a line between its padding, where words have it; else 0 */
+    bool lies;          /* then they are multiplied as they lie, */
+    bool runs;          /* or gathered in runs of one panel after the other */
     int64_t plane;      /* words of a plane, */
     int64_t phase;      /* and of each of its parts */
-    size_t *at;         /* where each of a result's words has its line; of gathered ones those of one share */
-    size_t apart;       /* words between gathered lines */
+    size_t *seen;       /* where each of a result's words has its line in a plane that has padding, */
+    size_t *at;         /* and where it is multiplied */
+    size_t apart;       /* words between gathered lines, */
+    size_t panel;       /* and between gathered panels */
     i32 *totals;        /* of all weights of a result */
-    int weights;        /* the operand */
-    u32 flip, zero;     /* of all four bytes of a word of data */
+    i32 *start; /* of the sums of a tile's results that become codes at once, and their factors; null: they do not */
+    f32 *factor;
+    int weights;    /* the operand */
+    u32 flip, zero; /* of all four bytes of a word of data */
     const SumTaker *to;
     int64_t taps, in, quads, row_tiles; /* words of a group's channels; tiles of a group */
     int64_t filled;                     /* words of a row of weights, and zeros behind them */
     ConvCut cut;
     char *rooms;
-    size_t room;
+    size_t room, cuts, lines; /* of a thread: bytes, and where runs and gathered lines begin */
 } Run;
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Words of four channels from one on of a group of an image (`group` counts both), at n positions from `first` on. */
 static void quad_of(const Run *r, int64_t group, int64_t channel, int64_t first, int64_t n, u32 *to)
@@ -165,14 +178,13 @@ static size_t whole_panels(const Run *r, int64_t n)
     return ((size_t)n + r->l->width - 1) / r->l->width * r->l->width;
 }
 
-/* What a block sees through words [first, first + n), which count taps and then channels. */
-static void gather(const Run *r, const ConvBlock *b, int64_t first, int64_t n, u32 *to)
+/* What a block sees through all words, which count taps and then channels, a line each. */
+static void gather_lines(const Run *r, const ConvBlock *b, u32 *to)
 {
     const Window *w = &r->c->w;
-    int64_t tap[MAX_SPATIAL];
-    position_of(w->rank, w->kernel, first / r->quads, tap);
-    for (int64_t k = first; k < first + n; k++, to += r->apart) {
-        if (k % r->quads == 0 && k > first)
+    int64_t tap[MAX_SPATIAL] = { 0 };
+    for (int64_t k = 0; k < r->quads * r->taps; k++, to += r->apart) {
+        if (k % r->quads == 0 && k > 0)
             position_next(w->rank, w->kernel, tap);
         for (int64_t m = 0; m < b->images; m++) {
             const int64_t group = (b->image + m) * r->c->groups + b->group, plane = group * r->quads + k % r->quads;
@@ -186,31 +198,132 @@ static void gather(const Run *r, const ConvBlock *b, int64_t first, int64_t n, u
     }
 }
 
-static void sum_block(const Run *r, const ConvBlock *b, i32 *sums, size_t ldc, u32 *lines)
+/* The same in panels, from words that have their padding about them: every line in runs that end with it, or with a panel.  What
+ * a run writes beyond its own words the next one writes again. */
+static void gather_runs(const Run *r, const ConvBlock *b, WordRun *runs, u32 *to)
+{
+    const int64_t width = r->c->w.out[1], wide = (int64_t)r->l->width, image = r->c->groups * r->quads * r->plane;
+    size_t n = 0;
+    int64_t done = 0;
+    for (int64_t m = 0; m < b->images; m++)
+        for (int64_t i = b->first, some; i < b->first + b->positions; i += some, done += some) {
+            const int64_t line = width - i % width, left = b->first + b->positions - i, lanes = wide - done % wide;
+            some = least(least(line, left), least(lanes, WORD_RUN));
+            runs[n++] = (WordRun){ (u32)(m * image + i / width * r->pitch + i % width),
+                                   (u32)(done / wide * (int64_t)r->panel + done % wide) };
+        }
+    const u32 *words = r->words + (b->image * r->c->groups + b->group) * r->quads * r->plane;
+    for (int64_t k = 0; k < r->quads * r->taps; k++, to += r->apart)
+        r->l->runs(n, runs, words + r->seen[k], to);
+}
+
+/* A product with all words that a block sees: those that lie, or room for gathered ones. */
+static PairProduct product_of(const Run *r, const ConvBlock *b, char *room, const u32 **words)
+{
+    const PairProduct p = { .m = (size_t)b->rows,
+                            .n = (size_t)(b->images * b->positions),
+                            .words = (size_t)r->filled,
+                            .row = 1,
+                            .tile = (size_t)r->filled * r->l->rows,
+                            .panel = r->panel };
+    if (r->lies) {
+        *words = r->words + (b->image * r->c->groups + b->group) * r->quads * r->plane + b->first;
+        return p;
+    }
+    u32 *lines = (u32 *)(void *)(room + r->lines);
+    *words = lines;
+    if (r->runs)
+        gather_runs(r, b, (WordRun *)(void *)(room + r->cuts), lines);
+    else
+        gather_lines(r, b, lines);
+    return p;
+}
+
+static const u32 *tiles_of(const Run *r, const ConvBlock *b)
+{
+    const int64_t tile = b->group * r->row_tiles + b->result / (int64_t)r->l->rows;
+    return r->tiles + tile * r->filled * (int64_t)r->l->rows;
+}
+
+static void sum_block(const Run *r, const ConvBlock *b, i32 *sums, size_t ldc, char *room)
 {
     const int64_t words = r->filled, share = share_of(words, (int64_t)r->l->at_a_time, (int64_t)r->l->whole, 1);
-    const u32 *tiles =
-        r->tiles + (b->group * r->row_tiles + b->result / (int64_t)r->l->rows) * words * (int64_t)r->l->rows;
-    PairProduct p = { .m = (size_t)b->rows,
-                      .n = (size_t)(b->images * b->positions),
-                      .row = 1,
-                      .tile = (size_t)words * r->l->rows,
-                      .panel = r->l->width,
-                      .ldc = ldc };
+    const u32 *seen, *tiles = tiles_of(r, b);
+    PairProduct p = product_of(r, b, room, &seen);
+    p.ldc = ldc;
     for (int64_t k = 0; k < words; k += (int64_t)p.words) {
-        p.words = (size_t)(words - k < share ? words - k : share);
+        p.words = (size_t)least(words - k, share);
         p.fresh = k == 0;
-        const u32 *from = tiles + k * (int64_t)r->l->rows;
-        if (r->pitch) {
-            const int64_t plane = (b->image * r->c->groups + b->group) * r->quads;
-            r->l->multiply(&p, from, r->words + plane * r->plane + b->first, r->at + k, sums);
-            continue;
-        }
-        const int64_t there = r->quads * r->taps - k;
-        gather(r, b, k, there < (int64_t)p.words ? there : (int64_t)p.words, lines);
-        r->l->multiply(&p, from, lines, r->at, sums);
+        r->l->multiply(&p, tiles + k * (int64_t)r->l->rows, seen, r->at + k, sums);
     }
 }
+
+/* ---- codes at once ---- */
+
+/* Hands on the codes of result i of a block, which lie for all of its positions, or for those between lines, too. */
+static void put_codes(const Run *r, const ConvBlock *b, int64_t i, const u8 *codes)
+{
+    const Window *w = &r->c->w;
+    const int64_t width = w->out[w->rank - 1], out = window_product(w->rank, w->out), end = b->first + b->positions;
+    const int64_t results = r->c->groups * r->c->results, row = b->group * r->c->results + b->result + i;
+    u8 *to = r->to->codes->to + (b->image * results + row) * out;
+    if (!r->lies) {
+        r->l->copy((size_t)b->images, (size_t)b->positions, codes, (size_t)b->positions, 0, to + b->first,
+                   (size_t)(results * out));
+        return;
+    }
+    for (int64_t at = b->first, next; at < end; at = next) {
+        const int64_t line = at / r->pitch, col = at % r->pitch, lines = col ? 0 : (end - at) / r->pitch;
+        next = least((line + (lines ? lines : 1)) * r->pitch, end);
+        if (col < width)
+            r->l->copy(lines ? (size_t)lines : 1, (size_t)(lines ? width : least(next - at, width - col)),
+                       codes + at - b->first, (size_t)r->pitch, 0, to + line * width + col, (size_t)width);
+    }
+}
+
+/* Codes go where they belong if the positions of a block follow each other there, else by way of a room. */
+static void run_codes(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Run *r = arg;
+    const SumCodes *codes = r->to->codes;
+    char *room = r->rooms + (size_t)worker * r->room;
+    const int64_t out = window_product(r->c->w.rank, r->c->w.out), results = r->c->groups * r->c->results;
+    for (int64_t item = begin; item < end; item++) {
+        ConvBlock b = conv_cut_block(&r->cut, r->c, item);
+        const bool straight = !r->lies && b.images == 1;
+        const int64_t last = b.result + b.rows;
+        const u32 *seen;
+        PairProduct p = product_of(r, &b, room, &seen);
+        p.ldc = straight ? (size_t)out : p.n;
+        for (; b.result < last; b.result += b.rows) {
+            const int64_t row = b.group * r->c->results + b.result,
+                          place = b.group * r->row_tiles * (int64_t)r->l->rows + b.result;
+            p.m = (size_t)(b.rows = least(last - b.result, SOME));
+            u8 *to = straight ? codes->to + (b.image * results + row) * out + b.first : (u8 *)room;
+            r->l->codes(&p, tiles_of(r, &b), seen, r->at,
+                        &(const RowCodes){ r->start + place, r->factor + place, codes->range }, to);
+            for (int64_t i = 0; i < b.rows && !straight; i++)
+                put_codes(r, &b, i, to + i * (int64_t)p.ldc);
+        }
+    }
+}
+
+/* Where sums of results begin, and their factors, tile by tile. */
+static void begin_codes(Run *r)
+{
+    const SumCodes *codes = r->to->codes;
+    const int64_t tile = r->row_tiles * (int64_t)r->l->rows, n = r->c->groups * tile;
+    for (int64_t i = 0; i < n; i++) {
+        if (i % tile >= r->c->results)
+            continue;
+        const int64_t row = i / tile * r->c->results + i % tile;
+        const u32 zero = (r->zero & 0xff) * (u32)r->totals[row];
+        r->start[i] = (i32)((codes->bias ? (u32)codes->bias[row] : 0) - zero);
+        r->factor[i] = codes->factor[row];
+    }
+}
+
+/* ---- sums ---- */
 
 /* Hands on the sums of result i of a block without those of positions between lines. */
 static void take_lines(const Run *r, const ConvBlock *b, int64_t i, const i32 *sums)
@@ -234,14 +347,13 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
         const ConvBlock b = conv_cut_block(&r->cut, r->c, item);
         const size_t ldc = whole_panels(r, b.images * b.positions);
         const int64_t row = b.group * r->c->results + b.result;
-        sum_block(r, &b, sums, ldc,
-                  (u32 *)(void *)(sums + (size_t)r->cut.rows * whole_panels(r, r->cut.span * r->cut.cols)));
+        sum_block(r, &b, sums, ldc, (char *)sums);
         for (int64_t i = 0; i < b.rows; i++) {
             i32 *line = sums + i * (int64_t)ldc;
             const u32 more = 0u - (r->zero & 0xff) * (u32)r->totals[row + i];
             if (more)
                 r->l->add(ldc, more, line);
-            if (r->pitch)
+            if (r->lies)
                 take_lines(r, &b, i, line);
             else
                 conv_cut_take(&r->cut, r->c, &b, i, line, r->to);
@@ -249,52 +361,87 @@ static void run_blocks(void *arg, int64_t begin, int64_t end, int worker)
     }
 }
 
-/* Whether words are multiplied as they lie: where that makes few sums more. */
-static bool set_pitch(Run *r)
+/* Has words with their padding about them where steps are small, and multiplied as they lie where that makes few sums more. */
+static void set_pitch(Run *r)
 {
     enum { SHARE = 10 };
     const Window *w = &r->c->w;
+    r->plane = r->in;
     if (w->rank != 2 || r->direct)
-        return false;
+        return;
     for (int i = 0; i < 2; i++)
         if (w->stride[i] > 2 || w->dilation[i] < 1 || w->begin[i] < 0)
-            return false;
+            return;
     const int64_t right = (w->kernel[1] - 1) * w->dilation[1],
                   down = (w->kernel[0] - 1) * w->dilation[0] / w->stride[0];
     const int64_t beyond = right / w->stride[1];
-    if (beyond > w->out[1] / SHARE || down > w->out[0] || w->begin[1] > right ||
-        w->out[0] * w->out[1] < LEAST_POSITIONS || (w->stride[1] > 1 && w->in[1] > LONGEST))
-        return false;
-    r->pitch = w->out[1] + beyond;
-    r->phase = r->pitch * (w->out[0] + down);
-    r->plane = r->phase * w->stride[0] * w->stride[1];
-    return true;
+    if (beyond > w->out[1] || down > w->out[0] || w->begin[1] > right || (w->stride[1] > 1 && w->in[1] > LONGEST))
+        return;
+    const int64_t pitch = w->out[1] + beyond, phase = pitch * (w->out[0] + down),
+                  plane = phase * w->stride[0] * w->stride[1];
+    if (r->c->images * r->c->groups * r->quads * plane > UINT32_MAX)
+        return;
+    r->pitch = pitch;
+    r->phase = phase;
+    r->plane = plane;
+    r->lies = beyond <= w->out[1] / SHARE && w->out[0] * w->out[1] >= LEAST_POSITIONS;
+    r->runs = !r->lies;
 }
 
-/* Where the lines of words are that are multiplied at a time; those behind the last one, whose weights are zeros, are any. */
+/* Where the lines of words are in planes with padding, and where they are multiplied; those behind the last one, whose weights are
+ * zeros, are any. */
 static void place_lines(Eval *e, Run *r)
 {
     const Window *w = &r->c->w;
-    const int64_t n = r->pitch ? r->quads * r->taps : (int64_t)r->l->at_a_time;
-    r->at = eval_scratch(e, (size_t)(n > r->filled ? n : r->filled), sizeof *r->at);
-    for (int64_t k = 0; k < n && !r->pitch; k++)
-        r->at[k] = (size_t)k * r->apart;
+    const int64_t n = r->quads * r->taps;
+    r->seen = eval_scratch(e, (size_t)r->filled, sizeof *r->seen);
     for (int64_t k = 0; k < n && r->pitch; k++) {
         const int64_t tap = k / r->quads, row = tap / w->kernel[1] * w->dilation[0],
                       col = tap % w->kernel[1] * w->dilation[1];
         const int64_t phase = row % w->stride[0] * w->stride[1] + col % w->stride[1];
-        r->at[k] =
+        r->seen[k] =
             (size_t)(k % r->quads * r->plane + phase * r->phase + row / w->stride[0] * r->pitch + col / w->stride[1]);
     }
+    r->at = r->seen;
+    if (r->lies)
+        return;
+    r->at = eval_scratch(e, (size_t)r->filled, sizeof *r->at);
+    for (int64_t k = 0; k < r->filled; k++)
+        r->at[k] = (size_t)k * r->apart;
+}
+
+static size_t lines_of_cache(size_t bytes)
+{
+    enum { LINE = 64 };
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* Blocks, and what a thread has room for: sums or codes of a block, where its runs are, and what it gathers; before, a tile of weights. */
+static void make_rooms(Eval *e, Run *r, int64_t threads)
+{
+    const int64_t out = window_product(r->c->w.rank, r->c->w.out), wide = (int64_t)r->l->width;
+    const int64_t fit = GATHERED / r->filled / wide * wide;
+    const int64_t positions = r->lies ? POSITIONS : least(fit > wide ? fit : wide, POSITIONS);
+    r->cut = conv_cut(r->c, r->lies ? r->pitch * (r->c->w.out[0] - 1) + r->c->w.out[1] : out, positions,
+                      r->start ? r->c->results : RESULTS, wide, (int64_t)r->l->rows, threads);
+    const size_t panels = whole_panels(r, r->cut.span * r->cut.cols), most = (size_t)(r->cut.span * r->cut.cols);
+    r->apart = r->runs ? r->l->width : panels + APART;
+    r->panel = r->runs ? (size_t)r->filled * r->apart + WORD_RUN : r->l->width;
+    r->cuts = lines_of_cache(r->start ? SOME * panels : (size_t)r->cut.rows * panels * sizeof(i32));
+    r->lines = lines_of_cache(r->cuts + (r->runs ? most * sizeof(WordRun) : 0));
+    const size_t gathered = r->runs ? panels / r->l->width * r->panel : (size_t)r->filled * r->apart;
+    const size_t of_block = r->lines + (r->lies ? 0 : gathered * sizeof(u32));
+    const size_t of_tile = (r->l->rows + 1) * (size_t)(r->quads * r->taps) * sizeof(u32);
+    r->room = lines_of_cache(of_block > of_tile ? of_block : of_tile);
+    r->rooms = eval_room(e, (size_t)threads, r->room);
 }
 
 static void run(Eval *e, Run *r)
 {
     const int64_t threads = parallel_threads(e->pool), planes = r->c->images * r->c->groups * r->quads;
-    const int64_t tiles = r->c->groups * r->row_tiles, out = window_product(r->c->w.rank, r->c->w.out);
+    const int64_t tiles = r->c->groups * r->row_tiles;
     r->direct = window_is_data(&r->c->w);
-    r->plane = r->in;
-    const bool lies = set_pitch(r);
+    set_pitch(r);
     r->words = r->direct ? NULL : eval_room(e, (size_t)(planes * r->plane) + r->l->width, sizeof(u32));
     if (!r->direct)
         memset(r->words + planes * r->plane, 0, r->l->width * sizeof(u32));
@@ -306,20 +453,20 @@ static void run(Eval *e, Run *r)
     r->totals = (i32 *)(void *)(r->tiles + packed);
     if (kept && !made)
         eval_keep(e);
-    r->cut = conv_cut(r->c, lies ? r->pitch * (r->c->w.out[0] - 1) + r->c->w.out[1] : out, POSITIONS, RESULTS,
-                      (int64_t)r->l->width, (int64_t)r->l->rows, threads);
-    const size_t panels = whole_panels(r, r->cut.span * r->cut.cols);
-    r->apart = panels + APART;
+    if (r->to->codes && r->l->codes) {
+        const size_t all = (size_t)tiles * r->l->rows;
+        r->start = eval_scratch(e, all, sizeof *r->start);
+        r->factor = eval_scratch(e, all, sizeof *r->factor);
+    }
+    make_rooms(e, r, threads);
     place_lines(e, r);
-    const size_t of_sums = (size_t)r->cut.rows * panels + (lies ? 0 : r->l->at_a_time * r->apart);
-    const size_t of_tiles = (r->l->rows + 1) * (size_t)(r->quads * r->taps);
-    r->room = ((of_sums > of_tiles ? of_sums : of_tiles) * sizeof(u32) + 63) / 64 * 64;
-    r->rooms = eval_room(e, (size_t)threads, r->room);
     if (!r->direct)
         eval_parallel(e, planes, make_words, r);
     if (!made)
         eval_parallel(e, tiles, pack_tiles, r);
-    eval_parallel(e, conv_cut_blocks(&r->cut, r->c), run_blocks, r);
+    if (r->start)
+        begin_codes(r);
+    eval_parallel(e, conv_cut_blocks(&r->cut, r->c), r->start ? run_codes : run_blocks, r);
 }
 
 bool codes_convolve_words(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to)

@@ -26,11 +26,21 @@ Codes codes_of(Eval *e, int i, int zero);
 /* Whether either has more than 8 bits. */
 bool codes_are_wide(const Codes *a, const Codes *b);
 
+/* What sums of a convolution become, where these are codes of 8 bits alone and all factors are below 1 in size: of each result
+ * a factor, and a bias unless there are none. */
+typedef struct SumCodes {
+    u8 *to;
+    const f32 *factor;
+    const i32 *bias;
+    CodeRange range;
+} SumCodes;
+
 /* Who is given the sums: n that follow each other in the result from element `first` on, by the threads that made
- * them. */
+ * them.  Where there are `codes`, who makes the sums may make these instead, and gives none. */
 typedef struct SumTaker {
     void (*take)(const void *user, int64_t first, int64_t n, const i32 *sums);
     const void *user;
+    const SumCodes *codes;
 } SumTaker;
 
 /* A taker that keeps them as they are, in a tensor of i32. */

@@ -110,7 +110,14 @@ static void along(const ByteTaps *t, size_t n, const u8 *x, u32 start, i32 *sums
         }
 }
 
+static void copy_runs(size_t n, const WordRun *runs, const u32 *restrict from, u32 *restrict to)
+{
+    for (size_t i = 0; i < n; i++)
+        _mm512_storeu_si512(to + runs[i].to, _mm512_loadu_si512(from + runs[i].from));
+}
+
 #ifdef __AMX_INT8__
+#define CODES NULL
 enum { ROWS = 2 * TILE_SIDE, WHOLE = TILE_SIDE, AT_A_TIME = 16 * TILE_SIDE };
 
 TILES(add_tiles, TILE_BYTES_SU)
@@ -206,12 +213,144 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, const siz
     }
 }
 
+/* ---- sums that become codes where they are made ---- */
+
+/* Sums below 2^31 times factors below 1 are rounded as integers, cut off as far as 16 bits and bytes reach on the way, and as bytes
+ * without a sign by the smallest and the largest code: codes that have one are moved up before, and get it back by `flip`. */
+typedef struct Bounds {
+    __m512i z, least, most, flip;
+} Bounds;
+
+static inline __m512i scaled(__m512i sums, f32 factor)
+{
+    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(factor)));
+}
+
+static inline __m512i both_scaled(const Bounds *b, __m512i x, __m512i y, f32 of_x, f32 of_y)
+{
+    return _mm512_adds_epi16(_mm512_packs_epi32(scaled(x, of_x), scaled(y, of_y)), b->z);
+}
+
+/* The codes of four vectors, one after the other, of two pairs that are scaled. */
+static inline __m512i four_codes(const Bounds *b, __m512i low, __m512i high)
+{
+    const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i bytes = _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(low, high), b->least), b->most);
+    return _mm512_permutexvar_epi32(in_order, _mm512_xor_si512(bytes, b->flip));
+}
+
+/* Of one tile and one panel: rows that there are, columns of each as a mask. */
+typedef struct Corner {
+    const PairProduct *p;
+    const size_t *at;
+    const i32 *start;
+    const f32 *factor;
+    size_t rows;
+    u32 columns;
+} Corner;
+
+/* One row in each half, or in each quarter. */
+static inline void put_halves(const Corner *c, size_t row, __m512i codes, u8 *to)
+{
+    const __mmask32 columns = c->columns;
+    const size_t ldc = c->p->ldc;
+    if (row < c->rows)
+        _mm256_mask_storeu_epi8(to + row * ldc, columns, _mm512_castsi512_si256(codes));
+    if (row + 1 < c->rows)
+        _mm256_mask_storeu_epi8(to + (row + 1) * ldc, columns, _mm512_extracti64x4_epi64(codes, 1));
+}
+
+static inline void put_quarters(const Corner *c, size_t row, __m512i codes, u8 *to)
+{
+    const __mmask16 columns = (__mmask16)c->columns;
+    const __m128i quarters[] = { _mm512_castsi512_si128(codes), _mm512_extracti32x4_epi32(codes, 1),
+                                 _mm512_extracti32x4_epi32(codes, 2), _mm512_extracti32x4_epi32(codes, 3) };
+    for (size_t i = 0; i < COUNT(quarters); i++)
+        if (row + i < c->rows)
+            _mm_mask_storeu_epi8(to + (row + i) * c->p->ldc, columns, quarters[i]);
+}
+
+/* Sums never leave their registers: all loops but that of the words are turned into as many lines. */
+#ifdef __clang__
+#define WHOLE_LOOP _Pragma("clang loop unroll(full)")
+#else
+#define WHOLE_LOOP _Pragma("GCC unroll 24")
+#endif
+#define TILE(id, count, vectors, PUT)                                                                                  \
+    static void id(const Corner *c, const Bounds *b, const u32 *a, const u32 *x, u8 *to)                               \
+    {                                                                                                                  \
+        const size_t *at = c->at, words = c->p->words;                                                                 \
+        const f32 *factor = c->factor;                                                                                 \
+        __m512i sum[(count) * (vectors)];                                                                              \
+        WHOLE_LOOP                                                                                                     \
+        for (size_t i = 0; i < (count) * (vectors); i++)                                                               \
+            sum[i] = _mm512_set1_epi32(c->start[i / (vectors)]);                                                       \
+        for (size_t w = 0; w < words; w++, a += ROWS) {                                                                \
+            __m512i column[vectors];                                                                                   \
+            WHOLE_LOOP                                                                                                 \
+            for (size_t j = 0; j < (vectors); j++)                                                                     \
+                column[j] = _mm512_loadu_si512(x + at[w] + j * LANES);                                                 \
+            WHOLE_LOOP                                                                                                 \
+            for (size_t i = 0; i < (count) * (vectors); i++)                                                           \
+                sum[i] = dot(sum[i], column[i % (vectors)], _mm512_set1_epi32((i32)a[i / (vectors)]));                 \
+        }                                                                                                              \
+        WHOLE_LOOP                                                                                                     \
+        for (size_t i = 0; i < (count) * (vectors); i += 4) {                                                          \
+            const size_t row = i / (vectors);                                                                          \
+            const __m512i low = both_scaled(b, sum[i], sum[i + 1], factor[row], factor[(i + 1) / (vectors)]);          \
+            const __m512i high =                                                                                       \
+                both_scaled(b, sum[i + 2], sum[i + 3], factor[(i + 2) / (vectors)], factor[(i + 3) / (vectors)]);      \
+            PUT(c, row, four_codes(b, low, high), to);                                                                 \
+        }                                                                                                              \
+    }
+enum { MORE = 8 };
+TILE(codes_full, ROWS, 2, put_halves)
+TILE(codes_more, MORE, 2, put_halves)
+TILE(codes_few, FEW, 2, put_halves)
+TILE(codes_full_half, ROWS, 1, put_quarters)
+TILE(codes_more_half, MORE, 1, put_quarters)
+TILE(codes_few_half, FEW, 1, put_quarters)
+#undef TILE
+#undef WHOLE_LOOP
+
+static void codes(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, const RowCodes *of, u8 *to)
+{
+    enum { UP = 0x80 };
+    const i32 up = of->range.lo < 0 ? UP : 0;
+    const Bounds bounds = { .z = _mm512_set1_epi16((int16_t)((i32)of->range.z + up)),
+                            .least = _mm512_set1_epi8((char)((i32)of->range.lo + up)),
+                            .most = _mm512_set1_epi8((char)((i32)of->range.hi + up)),
+                            .flip = _mm512_set1_epi8((char)up) };
+    for (size_t j = 0; j < p->n; j += WIDTH, b += p->panel, to += WIDTH) {
+        const size_t left = p->n - j;
+        const u32 *rows = a;
+        for (size_t i = 0; i < p->m; i += ROWS, rows += p->tile) {
+            const Corner c = { .p = p,
+                               .at = at,
+                               .start = of->start + i,
+                               .factor = of->factor + i,
+                               .rows = p->m - i,
+                               .columns = left < WIDTH ? (1u << left) - 1 : ~0u };
+            u8 *const first = to + i * p->ldc;
+            if (left > LANES)
+                (c.rows > MORE ? codes_full : c.rows > FEW ? codes_more : codes_few)(&c, &bounds, rows, b, first);
+            else
+                (c.rows > MORE  ? codes_full_half
+                 : c.rows > FEW ? codes_more_half
+                                : codes_few_half)(&c, &bounds, rows, b, first);
+        }
+    }
+}
+#define CODES codes
+
 /* Words beside each other, and their sums along the tile. */
 static void pack(size_t rows, size_t words, const void *from, size_t row, u32 *tile, i32 *totals)
 {
     const __mmask16 lanes = (__mmask16)((1u << rows) - 1);
     const __m512i one = _mm512_set1_epi8(1);
     __m512i sum = _mm512_setzero_si512();
+    if (rows < ROWS)
+        memset(tile, 0, words * ROWS * sizeof *tile);
     turn_words_wide(rows, words, from, row, tile, ROWS);
     for (size_t w = 0; w < words; w++)
         sum = dot(sum, one, _mm512_maskz_loadu_epi32(lanes, tile + w * ROWS));
@@ -219,7 +358,9 @@ static void pack(size_t rows, size_t words, const void *from, size_t row, u32 *t
 }
 #endif
 
-const QuadLoops LEVEL_NAME(quads) = { ROWS, WIDTH, WHOLE, AT_A_TIME, quad, pack, multiply, along, copy, add, integers };
+const QuadLoops LEVEL_NAME(quads) = { ROWS,  WIDTH,     WHOLE, AT_A_TIME, quad, pack,    multiply,
+                                      CODES, copy_runs, along, copy,      add,  integers };
+#undef CODES
 #else
 const QuadLoops LEVEL_NAME(quads) = { .add = add, .integers = integers };
 #endif

@@ -1,7 +1,8 @@
 /* Sums of convolutions of codes are those of loops over integers at every level and with some threads: by words of channels, along
- * planes, and by whatever a level has for the rest. */
+ * planes, and by whatever a level has for the rest; and codes are what becomes of such sums. */
 #include "base/parallel.h"
-#include "ops/quant/quantize.h"
+#include "ops/quant/words.h"
+#include "ops/scalar.h"
 #include "ops/window/window.h"
 #include "support/calls.h"
 
@@ -61,6 +62,8 @@ static const Case cases[] = {
     { U8, I8, 2, 2, 7, 5, { 4, 5 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0, 0, 0 }, 200, 0 },
     { U8, U8, 2, 1, 9, 14, { 12, 11 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1, 1, 1 }, 128, 128 },
     { U8, I8, 2, 1, 9, 14, { 12, 11 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1, 1, 1 }, 128, 3 },
+    { U8, I8, 9, 1, 13, 113, { 7, 7 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 7, 0 }, /* images together */
+    { I8, I8, 3, 2, 12, 20, { 13, 28 }, { 1, 1 }, { 2, 2 }, { 1, 1 }, { 0, 0, 0, 0 }, -1, 0 },
 };
 
 static int64_t extent(const Case *k, int i)
@@ -93,14 +96,19 @@ static int64_t element(const Case *k, const Tensor *x, const Tensor *w, int64_t 
     return sum;
 }
 
+static ConvAttr attr_of(const Case *k)
+{
+    return (ConvAttr){ .window = { .kernel_shape = { 2, k->kernel },
+                                   .strides = { 2, k->stride },
+                                   .dilations = { 2, k->dilation },
+                                   .pads = { 4, k->pad } },
+                       .group = k->group };
+}
+
 static void check(Context *c, const Case *k, const EvalOptions *how)
 {
     Build b = fresh(c);
-    const ConvAttr at = { .window = { .kernel_shape = { 2, k->kernel },
-                                      .strides = { 2, k->stride },
-                                      .dilations = { 2, k->dilation },
-                                      .pads = { 4, k->pad } },
-                          .group = k->group };
+    const ConvAttr at = attr_of(k);
     const int64_t dx[] = { k->batch, k->group * k->channels, k->in[0], k->in[1] },
                   dw[] = { k->group * k->results, k->channels, k->kernel[0], k->kernel[1] };
     Node *ins[] = { codes(&b, k, k->x, 5, dx), codes(&b, k, k->w, 7, dw), build_scalar(&b, k->x, k->x_zero),
@@ -112,16 +120,71 @@ static void check(Context *c, const Case *k, const EvalOptions *how)
                 kernels_name(how->kernels), (int)i, (int)tensor_get_i64(y, i), (int)element(k, x, w, i));
 }
 
-static Status sums_are_those_of_loops(void *arg)
+/* Codes, with a sign or without one, of a bias or none, cut off by relu or at four bits; of a small scale of the result, factors are
+ * larger than 1, which other loops take. */
+static void check_codes(Context *c, const Case *k, const EvalOptions *how)
+{
+    Build b = fresh(c);
+    Rng rng = { (uint64_t)(k - cases) + 1 };
+    const size_t number = (size_t)(k - cases);
+    const DType of = number % 2 ? I8 : U8;
+    const bool biased = number % 3, large = number % 5 == 4;
+    const int64_t rows = k->group * k->results, out = extent(k, 0) * extent(k, 1);
+    const QconvAttr at = { .conv = attr_of(k),
+                           .codes = { .gain = 1,
+                                      .relu = number % 4 == 1,
+                                      .least = number % 4 == 2 ? (of == I8 ? -8 : 0) : 0,
+                                      .largest = number % 4 == 2 ? (of == I8 ? 7 : 15) : 0 } };
+    const int64_t dx[] = { k->batch, k->group * k->channels, k->in[0], k->in[1] },
+                  dw[] = { rows, k->channels, k->kernel[0], k->kernel[1] };
+    Node *ins[QCONV_BIAS + 1] = {
+        [QCONV_X] = codes(&b, k, k->x, 5, dx),
+        [QCONV_X_SCALE] = sample_tensor(&b, &rng, F32, 0, NULL, 0.01, 0.02),
+        [QCONV_X_ZERO] = build_scalar(&b, k->x, k->x_zero),
+        [QCONV_W] = codes(&b, k, k->w, 7, dw),
+        [QCONV_W_SCALE] = sample_tensor(&b, &rng, F32, 1, &rows, 0.01, 0.05),
+        [QCONV_W_ZERO] = build_scalar(&b, k->w, k->w_zero),
+        [QCONV_Y_SCALE] = sample_tensor(&b, &rng, F32, 0, NULL, large ? 1e-5 : 0.5, large ? 2e-5 : 1),
+        [QCONV_Y_ZERO] = build_scalar(&b, of, of == I8 ? -3 : 11),
+        [QCONV_BIAS] = biased ? sample_tensor(&b, &rng, I32, 1, &rows, -30000, 30000) : NULL,
+    };
+    const Tensor *x = constant(ins[QCONV_X]), *w = constant(ins[QCONV_W]), *sw = constant(ins[QCONV_W_SCALE]);
+    const f32 sx = (f32)tensor_get_f64(constant(ins[QCONV_X_SCALE]), 0),
+              sy = (f32)tensor_get_f64(constant(ins[QCONV_Y_SCALE]), 0);
+    const CodeRange range = code_range_of(&at.codes, of, of == I8 ? -3 : 11);
+    const Tensor *y = value_of(c, build_node(&b, OP_qconv, &at, QCONV_BIAS + biased, ins), how);
+    for (int64_t i = 0; i < tensor_elements(y); i += 1 + tensor_elements(y) / 3000) {
+        const int64_t row = i / out % rows, bias = biased ? tensor_get_i64(constant(ins[QCONV_BIAS]), row) : 0;
+        const f32 sum = (f32)(i32)(element(k, x, w, i) + bias), factor = sx * (f32)tensor_get_f64(sw, row) / sy;
+        const int64_t code = (int64_t)stored_code_f32(sum * factor, range.z, range.lo, range.hi);
+        require(tensor_get_i64(y, i) == code, "case %d, %s, code %d: %d, not %d\n", (int)number,
+                kernels_name(how->kernels), (int)i, (int)tensor_get_i64(y, i), (int)code);
+    }
+}
+
+typedef void Check(Context *c, const Case *k, const EvalOptions *how);
+
+static void at_every_level(Context *c, Check *check)
 {
     for (size_t l = 0; kernels_levels[l]; l++) {
         EvalOptions how = { .kernels = kernels_named(kernels_levels[l]) };
         for (size_t i = 0; how.kernels && i < COUNT(cases); i++) {
             how.pool = i % 3 ? parallel_open((int)(i % 3) + 1, NULL) : NULL;
-            check(arg, &cases[i], &how);
+            check(c, &cases[i], &how);
             parallel_close(how.pool);
         }
     }
+}
+
+static Status sums_are_those_of_loops(void *arg)
+{
+    at_every_level(arg, check);
+    return OK;
+}
+
+static Status codes_are_those_of_sums(void *arg)
+{
+    at_every_level(arg, check_codes);
     return OK;
 }
 
@@ -131,8 +194,14 @@ static void test_sums(void **state)
     with_context(sums_are_those_of_loops);
 }
 
+static void test_codes(void **state)
+{
+    (void)state;
+    with_context(codes_are_those_of_sums);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sums) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_sums), cmocka_unit_test(test_codes) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
