@@ -4,16 +4,23 @@
 
 #include "ops/kernels/kernels.h"
 
-/* Lines of positions that see words of four bytes beside each other: word w of position i of a line is at at[w] + i * stride,
- * and the next line `step` bytes on.  Weights have a sign, the bytes none. */
-typedef struct ByteTaps {
-    size_t words, stride;
+/* Words of lines of `width` bytes, `apart` from each other: word i of a line holds byte begin + i * stride of it and the three behind,
+ * their bits turned by `flip`; beyond both ends all bytes are `zero`.  Lines of n words follow each other. */
+typedef struct ByteLines {
+    size_t lines, n, stride, apart;
+    int64_t begin, width;
+    u8 zero, flip;
+} ByteLines;
+
+/* What a position sees: word w is so many words on from it.  Weights have a sign, the bytes of words none. */
+typedef struct WordTaps {
+    size_t words;
     const size_t *at;
     const u32 *weights;
-    size_t lines, step;
-} ByteTaps;
+} WordTaps;
 
-enum { BYTE_TAPS_STRIDE = 4, BYTE_TAPS_BEYOND = 64 }; /* the largest stride; bytes that are read beyond the last word */
+/* The largest stride; words that are read, or written, behind the last one. */
+enum { BYTE_LINE_STRIDE = 4, WORDS_BEYOND = 64 };
 
 /* What sums of rows become: codes of 8 bits, (start[i] + sum) * factor[i] rounded.  Factors are below 1 in size. */
 typedef struct RowCodes {
@@ -32,7 +39,7 @@ enum { WORD_RUN = 16 };
 typedef struct QuadLoops {
     /* rows of a tile, columns of a panel; words of a row are filled up with zeros to a multiple of `whole`, of which shares of
      * them are multiples, too, and at most so many are multiplied at a time.  0: the level has no instruction for products, nor
-     * any of the next seven */
+     * any of the next nine */
     size_t rows, width, whole, at_a_time;
     /* to[i] = the word of lines[0][i] .. lines[3][i], their bits turned by flip */
     void (*quad)(size_t n, const u8 *const lines[4], u32 flip, u32 *to);
@@ -47,8 +54,11 @@ typedef struct QuadLoops {
     void (*codes)(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, const RowCodes *of, u8 *to);
     /* copies runs, one after the other: where they meet the later one stays */
     void (*runs)(size_t n, const WordRun *runs, const u32 *from, u32 *to);
-    /* sums[l * n + i] = start + what position i of line l of n positions sees, modulo 2^32; whole vectors are written */
-    void (*along)(const ByteTaps *t, size_t n, const u8 *x, u32 start, i32 *sums);
+    /* words of bytes that are neighbours */
+    void (*lines)(const ByteLines *l, const u8 *x, u32 *to);
+    /* sums[i] = start + what position i sees, modulo 2^32, of which WORDS_BEYOND are written at a time; and their codes, n of them */
+    void (*along)(const WordTaps *t, size_t n, const u32 *x, u32 start, i32 *sums);
+    void (*along_codes)(const WordTaps *t, size_t n, const u32 *x, const RowCodes *of, u8 *to);
     /* copies lines of n bytes, their bits turned by flip, that lie so far apart */
     void (*copy)(size_t lines, size_t n, const u8 *from, size_t from_apart, u8 flip, u8 *to, size_t to_apart);
     /* c[i] += more; to[i] = v[i], which are integers */

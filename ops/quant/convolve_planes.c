@@ -13,20 +13,26 @@ enum {
     MOST_TERMS = (1 << 24) / (255 * 255),
     DEPTH = 4,            /* taps of a word */
     MOST_WORDS = 64,      /* of a result */
-    MOST_BYTES = 1 << 18, /* of the planes of a group, which stay in a second-level cache */
+    MOST_SIDE = 1 << 14,  /* of what positions see */
+    MOST_BYTES = 1 << 18, /* of the words of some lines of a group, which stay in a second-level cache */
+    SOME = 1 << 12,       /* sums at a time */
     SIGN = 0x80,
 };
 
 /* ---- as bytes ---- */
 
+/* A word holds what four taps beside each other see, and each such four of a line of taps has a plane of its own, with a word for
+ * each position; so what a word of weights meets of all positions is one run. */
 typedef struct Bytes {
     const QuadLoops *l;
     const CodesConv *c;
     const u8 *x;
     const SumTaker *to;
-    u8 flip, zero;             /* of the codes of x, and their zero point after it */
-    int64_t height, width, in; /* of the plane of a channel between its padding; elements of one without */
-    size_t words;              /* of a result */
+    ByteLines line;
+    u32 zero;                   /* four of what codes of the zero point are turned to */
+    int64_t each, lines, plane; /* words of a line of taps; lines of positions at a time; words of a plane of theirs, */
+    int64_t parts;              /* one for each step of the window */
+    size_t words;               /* of a result */
     const size_t *at;
     u32 *weights;
     i32 *start; /* of the sums of a result */
@@ -34,12 +40,7 @@ typedef struct Bytes {
     char *rooms;
 } Bytes;
 
-static int64_t words_of_line(const Window *w)
-{
-    return (w->kernel[1] + DEPTH - 1) / DEPTH;
-}
-
-/* Extents of a plane, as far as positions see it. */
+/* Lines of positions that are taken at a time, 0 where a window does not fit. */
 static bool bytes_fit(const CodesConv *c, const Codes *x, const Codes *filter, Bytes *b)
 {
     const Window *w = &c->w;
@@ -47,14 +48,20 @@ static bool bytes_fit(const CodesConv *c, const Codes *x, const Codes *filter, B
     for (int64_t i = 0; i < filter->n_zeros; i++)
         fits = fits && filter->zeros[i] == 0;
     for (int i = 0; fits && i < 2; i++)
-        fits = w->stride[i] <= BYTE_TAPS_STRIDE && w->kernel[i] > 0 && w->kernel[i] <= MOST_WORDS &&
-               w->dilation[i] > 0 && w->dilation[i] <= MOST_WORDS && w->out[i] > 0 && w->out[i] <= MOST_BYTES;
+        fits = w->stride[i] <= BYTE_LINE_STRIDE && w->kernel[i] > 0 && w->kernel[i] <= MOST_WORDS &&
+               w->dilation[i] > 0 && w->dilation[i] <= MOST_WORDS && w->out[i] > 0 && w->out[i] <= MOST_SIDE;
     if (!fits || w->dilation[1] != 1 || c->channels == 0 || c->channels > MOST_WORDS)
         return false;
-    b->height = (w->out[0] - 1) * w->stride[0] + (w->kernel[0] - 1) * w->dilation[0] + 1;
-    b->width = (w->out[1] - 1) * w->stride[1] + words_of_line(w) * DEPTH;
-    b->words = (size_t)(c->channels * w->kernel[0] * words_of_line(w));
-    return b->words <= MOST_WORDS && c->channels * b->height * b->width <= MOST_BYTES;
+    b->each = (w->kernel[1] + DEPTH - 1) / DEPTH;
+    b->words = (size_t)(c->channels * w->kernel[0] * b->each);
+    if (b->words > MOST_WORDS)
+        return false;
+    b->parts = w->stride[0];
+    const int64_t more = (w->kernel[0] - 1) * w->dilation[0] / w->stride[0], planes = c->channels * b->each * b->parts;
+    b->lines = MOST_BYTES / (int64_t)sizeof(u32) / (planes * w->out[1]) - more;
+    b->lines = b->lines < w->out[0] ? b->lines : w->out[0];
+    b->plane = (b->lines + more) * w->out[1];
+    return b->lines > more;
 }
 
 /* Where the words of a result stand in the planes, and its weights as such words. */
@@ -62,58 +69,80 @@ static void place_words(Eval *e, Bytes *b, const Codes *filter)
 {
     const CodesConv *c = b->c;
     const Window *w = &c->w;
-    const int64_t rows = c->groups * c->results, lines = c->channels * w->kernel[0], each = words_of_line(w);
+    const int64_t rows = c->groups * c->results, lines = c->channels * w->kernel[0];
     size_t *at = eval_room(e, b->words, sizeof *at);
     i8 *weights = eval_scratch(e, (size_t)rows * b->words, DEPTH);
     b->at = at;
     b->weights = (u32 *)(void *)weights;
     b->start = eval_room(e, (size_t)rows, sizeof *b->start);
     for (int64_t k = 0; k < lines; k++)
-        for (int64_t i = 0; i < each; i++)
-            *at++ = (size_t)((k / w->kernel[0] * b->height + k % w->kernel[0] * w->dilation[0]) * b->width + i * DEPTH);
+        for (int64_t i = 0; i < b->each; i++) {
+            const int64_t down = k % w->kernel[0] * w->dilation[0], of = k / w->kernel[0] * b->each + i;
+            *at++ = (size_t)((of * b->parts + down % b->parts) * b->plane + down / b->parts * w->out[1]);
+        }
     for (int64_t m = 0; m < rows; m++) {
         const i8 *from = (const i8 *)filter->v + m * lines * w->kernel[1];
         i32 sum = 0;
-        for (int64_t k = 0; k < lines; k++, weights += each * DEPTH)
+        for (int64_t k = 0; k < lines; k++, weights += b->each * DEPTH)
             for (int64_t i = 0; i < w->kernel[1]; i++)
                 sum += weights[i] = *from++;
-        b->start[m] = (i32)(0u - (u32)b->zero * (u32)sum);
+        const u32 bias = b->to->codes && b->to->codes->bias ? (u32)b->to->codes->bias[m] : 0;
+        b->start[m] = (i32)(bias - (b->zero & 0xff) * (u32)sum);
     }
 }
 
-static int64_t within(int64_t i, int64_t least, int64_t most)
+/* Whether a tap sees lines that are `part` behind a step. */
+static bool part_is_seen(const Window *w, int64_t part)
 {
-    return i < least ? least : i > most ? most : i;
+    for (int64_t k = 0; k < w->kernel[0]; k++)
+        if (k * w->dilation[0] % w->stride[0] == part)
+            return true;
+    return false;
 }
 
-/* A channel between padding that is there. */
-static void fill_plane(const Bytes *b, const u8 *x, u8 *to)
+static int64_t within(int64_t i, int64_t most)
 {
-    const Window *w = &b->c->w;
-    const int64_t from = within(w->begin[1], 0, b->width), n = within(w->begin[1] + w->in[1], from, b->width) - from;
-    const int64_t first = within(w->begin[0], 0, b->height), end = within(w->begin[0] + w->in[0], first, b->height);
-    to += first * b->width + from;
-    x += (first - w->begin[0]) * w->in[1] + from - w->begin[1];
-    if (n > 0 && first < end)
-        b->l->copy((size_t)(end - first), (size_t)n, x, (size_t)w->in[1], b->flip, to, (size_t)b->width);
+    return i < 0 ? 0 : i > most ? most : i;
 }
 
-/* The sums of some lines at a time, so that they are taken from the nearest cache. */
-static void sum_lines(const Bytes *b, const u8 *planes, int64_t row, int64_t first, i32 *sums)
+/* What positions of lines from `first` on see of a channel. */
+static void fill_planes(const Bytes *b, const u8 *x, int64_t first, int64_t lines, u32 *to)
 {
-    enum { SOME = 1 << 12 };
     const Window *w = &b->c->w;
-    const int64_t width = w->out[1], most = width < SOME ? SOME / width : 1, step = w->stride[0] * b->width;
-    for (int64_t line = 0, n; line < w->out[0]; line += n) {
-        n = w->out[0] - line < most ? w->out[0] - line : most;
-        const ByteTaps taps = { .words = b->words,
-                                .stride = (size_t)w->stride[1],
-                                .at = b->at,
-                                .weights = b->weights + (size_t)row * b->words,
-                                .lines = (size_t)n,
-                                .step = (size_t)step };
-        b->l->along(&taps, (size_t)width, planes + line * step, (u32)b->start[row], sums);
-        b->to->take(b->to->user, first + line * width, n * width, sums);
+    const int64_t width = w->out[1], step = w->stride[0], all = lines + b->plane / width - b->lines;
+    ByteLines of = b->line;
+    for (int64_t plane = 0; plane < b->each * b->parts; plane++, to += b->plane) {
+        if (!part_is_seen(w, plane % b->parts))
+            continue;
+        const int64_t row = first * step + plane % b->parts - w->begin[0]; /* of line 0 */
+        const int64_t before = within((step - 1 - row) / step, all),
+                      end = within((w->in[0] - row + step - 1) / step, all);
+        const int64_t from = before * width, behind = (end > before ? end : before) * width;
+        of.lines = (size_t)(behind - from) / of.n;
+        of.begin = plane / b->parts * DEPTH - w->begin[1];
+        for (int64_t i = 0; i < from; i++)
+            to[i] = b->zero;
+        if (of.lines)
+            b->l->lines(&of, x + (row + before * step) * w->in[1], to + from);
+        for (int64_t i = behind; i < all * width; i++)
+            to[i] = b->zero;
+    }
+}
+
+/* Codes, or sums of some positions at a time, so that they are taken from the nearest cache. */
+static void sum_lines(const Bytes *b, const u32 *planes, int64_t row, int64_t first, int64_t n, i32 *sums)
+{
+    const SumCodes *codes = b->to->codes;
+    const WordTaps taps = { b->words, b->at, b->weights + (size_t)row * b->words };
+    if (codes) {
+        const RowCodes of = { b->start + row, codes->factor + row, codes->range };
+        b->l->along_codes(&taps, (size_t)n, planes, &of, codes->to + first);
+        return;
+    }
+    for (int64_t i = 0, some; i < n; i += some) {
+        some = n - i < SOME ? n - i : SOME;
+        b->l->along(&taps, (size_t)some, planes + i, (u32)b->start[row], sums);
+        b->to->take(b->to->user, first + i, some, sums);
     }
 }
 
@@ -121,29 +150,38 @@ static void run_bytes(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Bytes *b = arg;
     const CodesConv *c = b->c;
-    const int64_t out = c->w.out[0] * c->w.out[1];
+    const int64_t width = c->w.out[1], in = c->w.in[0] * c->w.in[1], out = c->w.out[0] * width;
     i32 *sums = (i32 *)(void *)(b->rooms + (size_t)worker * b->room);
-    u8 *planes = (u8 *)(sums + b->sums);
-    memset(planes, b->zero, (size_t)(c->channels * b->height * b->width));
-    for (int64_t item = begin; item < end; item++) {
-        for (int64_t k = 0; k < c->channels; k++)
-            fill_plane(b, b->x + (item * c->channels + k) * b->in, planes + k * b->height * b->width);
-        for (int64_t m = 0; m < c->results; m++)
-            sum_lines(b, planes, item % c->groups * c->results + m, (item * c->results + m) * out, sums);
-    }
+    u32 *planes = (u32 *)(sums + b->sums);
+    for (int64_t item = begin; item < end; item++)
+        for (int64_t first = 0, n; first < c->w.out[0]; first += n) {
+            n = c->w.out[0] - first < b->lines ? c->w.out[0] - first : b->lines;
+            for (int64_t k = 0; k < c->channels; k++)
+                fill_planes(b, b->x + (item * c->channels + k) * in, first, n,
+                            planes + k * b->each * b->parts * b->plane);
+            for (int64_t m = 0; m < c->results; m++)
+                sum_lines(b, planes, item % c->groups * c->results + m, (item * c->results + m) * out + first * width,
+                          n * width, sums);
+        }
 }
 
 static bool along_bytes(Eval *e, const CodesConv *c, const Codes *x, const Codes *filter, const SumTaker *to)
 {
-    Bytes b = { .l = kernels_quads(e->kernels), .c = c, .x = x->v, .to = to, .flip = x->type == CODE_I8 ? SIGN : 0 };
+    enum { FOUR = 0x01010101 };
+    Bytes b = { .l = kernels_quads(e->kernels), .c = c, .x = x->v, .to = to };
     if (!bytes_fit(c, x, filter, &b))
         return false;
-    b.zero = (u8)x->zeros[0] ^ b.flip;
-    b.in = c->w.in[0] * c->w.in[1];
+    b.line = (ByteLines){ .n = (size_t)c->w.out[1],
+                          .stride = (size_t)c->w.stride[1],
+                          .apart = (size_t)(c->w.stride[0] * c->w.in[1]),
+                          .width = c->w.in[1],
+                          .zero = (u8)x->zeros[0],
+                          .flip = x->type == CODE_I8 ? SIGN : 0 };
+    b.zero = (u32)(b.line.zero ^ b.line.flip) * FOUR;
     place_words(e, &b, filter);
-    b.sums = ((size_t)(c->w.out[0] * c->w.out[1]) / BYTE_TAPS_BEYOND + 2) * BYTE_TAPS_BEYOND;
-    b.room = b.sums * sizeof(i32) + (size_t)(c->channels * b.height * b.width) + BYTE_TAPS_BEYOND;
-    b.room = (b.room / BYTE_TAPS_BEYOND + 1) * BYTE_TAPS_BEYOND;
+    b.sums = to->codes ? 0 : SOME + WORDS_BEYOND;
+    b.room = (b.sums + (size_t)(c->channels * b.each * b.parts * b.plane) + WORDS_BEYOND) * sizeof(u32);
+    b.room = (b.room + 63) / 64 * 64;
     b.rooms = eval_room(e, (size_t)parallel_threads(e->pool), b.room);
     eval_parallel(e, c->images * c->groups, run_bytes, &b);
     return true;

@@ -23,6 +23,13 @@ static void integers(size_t n, const f32 *restrict v, i32 *restrict to)
 
 enum { VECTORS = 2, LANES = 16, DEPTH = 4, WIDTH = VECTORS * LANES };
 
+/* Loops over registers are turned into as many lines. */
+#ifdef __clang__
+#define WHOLE_LOOP _Pragma("clang loop unroll(full)")
+#else
+#define WHOLE_LOOP _Pragma("GCC unroll 24")
+#endif
+
 /* In one line of assembler: gcc 12 moves sums of the intrinsic through other registers and the stack. */
 static inline __m512i dot(__m512i s, __m512i unsigned_bytes, __m512i bytes)
 {
@@ -84,30 +91,109 @@ static void copy(size_t lines, size_t n, const u8 *from, size_t from_apart, u8 f
 }
 
 /* Lane l of four words begins with word l * stride of what is loaded, and word i of it with byte i * stride. */
-static void along(const ByteTaps *t, size_t n, const u8 *x, u32 start, i32 *sums)
+static void byte_lines(const ByteLines *l, const u8 *x, u32 *restrict to)
 {
-    enum { LANE = 4 };
+    enum { LANE = 4, BYTES = 64 };
     i32 words[LANES];
     u8 bytes[LANES * DEPTH];
     for (size_t i = 0; i < LANES; i++) {
-        words[i] = (i32)(i / LANE * t->stride + i % LANE);
+        words[i] = (i32)(i / LANE * l->stride + i % LANE);
         for (size_t k = 0; k < DEPTH; k++)
-            bytes[i * DEPTH + k] = (u8)(i % LANE * t->stride + k);
+            bytes[i * DEPTH + k] = (u8)(i % LANE * l->stride + k);
     }
     const __m512i of_words = _mm512_loadu_si512(words), of_bytes = _mm512_loadu_si512(bytes);
-    for (size_t l = 0; l < t->lines; l++, x += t->step, sums += n)
-        for (size_t i = 0; i < n; i += LANES) {
-            __m512i sum = _mm512_set1_epi32((i32)start);
-            for (size_t w = 0; w < t->words; w++) {
-                const u8 *from = x + t->at[w] + i * t->stride;
-                const __m512i seen =
-                    t->stride == 1 ? _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)from))
-                                   : _mm512_loadu_si512(from);
-                const __m512i four = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(of_words, seen), of_bytes);
-                sum = dot(sum, four, _mm512_set1_epi32((i32)t->weights[w]));
-            }
-            _mm512_storeu_si512(sums + i, sum);
+    const __m512i zero = _mm512_set1_epi8((char)l->zero), turn = _mm512_set1_epi8((char)l->flip);
+    for (size_t i = 0; i < l->n; i += LANES) {
+        const int64_t first = l->begin + (int64_t)(i * l->stride), left = l->width - first;
+        __mmask64 seen = left >= BYTES ? ~(__mmask64)0 : left > 0 ? ((__mmask64)1 << left) - 1 : 0;
+        if (first < 0)
+            seen = first > -BYTES ? seen & ~(__mmask64)0 << -first : 0;
+        const __mmask16 some = (__mmask16)(l->n - i < LANES ? (1u << (l->n - i)) - 1 : 0xffff);
+        for (size_t k = 0; k < l->lines; k++) {
+            const __m512i v = _mm512_xor_si512(_mm512_mask_loadu_epi8(zero, seen, x + first + k * l->apart), turn);
+            _mm512_mask_storeu_epi32(to + k * l->n + i, some,
+                                     _mm512_shuffle_epi8(_mm512_permutexvar_epi32(of_words, v), of_bytes));
         }
+    }
+}
+
+/* Four vectors of sums at a time. */
+enum { FOUR = 4 };
+typedef struct Sums {
+    __m512i s[FOUR];
+} Sums;
+
+static inline Sums sums_along(const WordTaps *t, const u32 *x, u32 start)
+{
+    const __m512i from = _mm512_set1_epi32((i32)start);
+    Sums v = { { from, from, from, from } };
+    for (size_t w = 0; w < t->words; w++) {
+        const __m512i weights = _mm512_set1_epi32((i32)t->weights[w]);
+        const u32 *words = x + t->at[w];
+        WHOLE_LOOP
+        for (size_t k = 0; k < FOUR; k++)
+            v.s[k] = dot(v.s[k], _mm512_loadu_si512(words + k * LANES), weights);
+    }
+    return v;
+}
+
+static void along(const WordTaps *t, size_t n, const u32 *x, u32 start, i32 *sums)
+{
+    for (size_t i = 0; i < n; i += FOUR * LANES) {
+        const Sums v = sums_along(t, x + i, start);
+        WHOLE_LOOP
+        for (size_t k = 0; k < FOUR; k++)
+            _mm512_storeu_si512(sums + i + k * LANES, v.s[k]);
+    }
+}
+
+/* Sums below 2^31 times factors below 1 are rounded as integers, cut off as far as 16 bits and bytes reach on the way, and as bytes
+ * without a sign by the smallest and the largest code: codes that have one are moved up before, and get it back by `flip`. */
+typedef struct Bounds {
+    __m512i z, least, most, flip;
+} Bounds;
+
+static inline __m512i scaled(__m512i sums, f32 factor)
+{
+    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(factor)));
+}
+
+static inline __m512i both_scaled(const Bounds *b, __m512i x, __m512i y, f32 of_x, f32 of_y)
+{
+    return _mm512_adds_epi16(_mm512_packs_epi32(scaled(x, of_x), scaled(y, of_y)), b->z);
+}
+
+/* The codes of four vectors, one after the other, of two pairs that are scaled. */
+static inline __m512i four_codes(const Bounds *b, __m512i low, __m512i high)
+{
+    const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i bytes = _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(low, high), b->least), b->most);
+    return _mm512_permutexvar_epi32(in_order, _mm512_xor_si512(bytes, b->flip));
+}
+
+static Bounds bounds_of(const CodeRange *range)
+{
+    enum { UP = 0x80 };
+    const i32 up = range->lo < 0 ? UP : 0;
+    return (Bounds){ .z = _mm512_set1_epi16((int16_t)((i32)range->z + up)),
+                     .least = _mm512_set1_epi8((char)((i32)range->lo + up)),
+                     .most = _mm512_set1_epi8((char)((i32)range->hi + up)),
+                     .flip = _mm512_set1_epi8((char)up) };
+}
+
+static void along_codes(const WordTaps *t, size_t n, const u32 *x, const RowCodes *of, u8 *restrict to)
+{
+    const Bounds b = bounds_of(&of->range);
+    const f32 by = *of->factor;
+    for (size_t i = 0; i < n; i += FOUR * LANES) {
+        const Sums v = sums_along(t, x + i, (u32)*of->start);
+        const __m512i codes =
+            four_codes(&b, both_scaled(&b, v.s[0], v.s[1], by, by), both_scaled(&b, v.s[2], v.s[3], by, by));
+        if (n - i >= FOUR * LANES)
+            _mm512_storeu_si512(to + i, codes);
+        else
+            _mm512_mask_storeu_epi8(to + i, ((__mmask64)1 << (n - i)) - 1, codes);
+    }
 }
 
 static void copy_runs(size_t n, const WordRun *runs, const u32 *restrict from, u32 *restrict to)
@@ -213,32 +299,6 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, const siz
     }
 }
 
-/* ---- sums that become codes where they are made ---- */
-
-/* Sums below 2^31 times factors below 1 are rounded as integers, cut off as far as 16 bits and bytes reach on the way, and as bytes
- * without a sign by the smallest and the largest code: codes that have one are moved up before, and get it back by `flip`. */
-typedef struct Bounds {
-    __m512i z, least, most, flip;
-} Bounds;
-
-static inline __m512i scaled(__m512i sums, f32 factor)
-{
-    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(factor)));
-}
-
-static inline __m512i both_scaled(const Bounds *b, __m512i x, __m512i y, f32 of_x, f32 of_y)
-{
-    return _mm512_adds_epi16(_mm512_packs_epi32(scaled(x, of_x), scaled(y, of_y)), b->z);
-}
-
-/* The codes of four vectors, one after the other, of two pairs that are scaled. */
-static inline __m512i four_codes(const Bounds *b, __m512i low, __m512i high)
-{
-    const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i bytes = _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(low, high), b->least), b->most);
-    return _mm512_permutexvar_epi32(in_order, _mm512_xor_si512(bytes, b->flip));
-}
-
 /* Of one tile and one panel: rows that there are, columns of each as a mask. */
 typedef struct Corner {
     const PairProduct *p;
@@ -270,12 +330,7 @@ static inline void put_quarters(const Corner *c, size_t row, __m512i codes, u8 *
             _mm_mask_storeu_epi8(to + (row + i) * c->p->ldc, columns, quarters[i]);
 }
 
-/* Sums never leave their registers: all loops but that of the words are turned into as many lines. */
-#ifdef __clang__
-#define WHOLE_LOOP _Pragma("clang loop unroll(full)")
-#else
-#define WHOLE_LOOP _Pragma("GCC unroll 24")
-#endif
+/* Sums never leave their registers. */
 #define TILE(id, count, vectors, PUT)                                                                                  \
     static void id(const Corner *c, const Bounds *b, const u32 *a, const u32 *x, u8 *to)                               \
     {                                                                                                                  \
@@ -311,16 +366,10 @@ TILE(codes_full_half, ROWS, 1, put_quarters)
 TILE(codes_more_half, MORE, 1, put_quarters)
 TILE(codes_few_half, FEW, 1, put_quarters)
 #undef TILE
-#undef WHOLE_LOOP
 
 static void codes(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, const RowCodes *of, u8 *to)
 {
-    enum { UP = 0x80 };
-    const i32 up = of->range.lo < 0 ? UP : 0;
-    const Bounds bounds = { .z = _mm512_set1_epi16((int16_t)((i32)of->range.z + up)),
-                            .least = _mm512_set1_epi8((char)((i32)of->range.lo + up)),
-                            .most = _mm512_set1_epi8((char)((i32)of->range.hi + up)),
-                            .flip = _mm512_set1_epi8((char)up) };
+    const Bounds bounds = bounds_of(&of->range);
     for (size_t j = 0; j < p->n; j += WIDTH, b += p->panel, to += WIDTH) {
         const size_t left = p->n - j;
         const u32 *rows = a;
@@ -358,9 +407,23 @@ static void pack(size_t rows, size_t words, const void *from, size_t row, u32 *t
 }
 #endif
 
-const QuadLoops LEVEL_NAME(quads) = { ROWS,  WIDTH,     WHOLE, AT_A_TIME, quad, pack,    multiply,
-                                      CODES, copy_runs, along, copy,      add,  integers };
+const QuadLoops LEVEL_NAME(quads) = { .rows = ROWS,
+                                      .width = WIDTH,
+                                      .whole = WHOLE,
+                                      .at_a_time = AT_A_TIME,
+                                      .quad = quad,
+                                      .pack = pack,
+                                      .multiply = multiply,
+                                      .codes = CODES,
+                                      .runs = copy_runs,
+                                      .lines = byte_lines,
+                                      .along = along,
+                                      .along_codes = along_codes,
+                                      .copy = copy,
+                                      .add = add,
+                                      .integers = integers };
 #undef CODES
+#undef WHOLE_LOOP
 #else
 const QuadLoops LEVEL_NAME(quads) = { .add = add, .integers = integers };
 #endif
