@@ -12,6 +12,13 @@ typedef struct ByteLines {
     u8 zero, flip;
 } ByteLines;
 
+/* Lines of n words between padding: line l begins l * apart bytes on, and at word l * pitch, where so many words are `zero` before its
+ * own, and all that are left behind. */
+typedef struct QuadLines {
+    size_t lines, n, apart, before, pitch;
+    u32 flip, zero;
+} QuadLines;
+
 /* What a position sees: word w is so many words on from it.  Weights have a sign, the bytes of words none. */
 typedef struct WordTaps {
     size_t words;
@@ -39,10 +46,14 @@ enum { WORD_RUN = 16 };
 typedef struct QuadLoops {
     /* rows of a tile, columns of a panel; words of a row are filled up with zeros to a multiple of `whole`, of which shares of
      * them are multiples, too, and at most so many are multiplied at a time.  0: the level has no instruction for products, nor
-     * any of the next nine */
+     * any of the next eleven */
     size_t rows, width, whole, at_a_time;
     /* to[i] = the word of lines[0][i] .. lines[3][i], their bits turned by flip */
     void (*quad)(size_t n, const u8 *const lines[4], u32 flip, u32 *to);
+    /* lines of such words */
+    void (*quads)(const QuadLines *q, const u8 *const lines[4], u32 *to);
+    /* to[i] = from[2 i], of which whole vectors are read */
+    void (*evens)(size_t n, const u32 *from, u32 *to);
     /* a tile of up to so many rows of bytes with a sign, each `row` bytes behind the one before: words of a row are neighbours;
      * totals[i] = the sum of all bytes of row i */
     void (*pack)(size_t rows, size_t words, const void *from, size_t row, u32 *tile, i32 *totals);

@@ -59,6 +59,26 @@ void conv_cut_take(const ConvCut *cut, const CodesConv *c, const ConvBlock *b, i
                  line + m * b->positions);
 }
 
+bool conv_part_is_seen(const Window *w, int axis, int64_t part)
+{
+    for (int64_t k = 0; k < w->kernel[axis]; k++)
+        if (k * w->dilation[axis] % w->stride[axis] == part)
+            return true;
+    return false;
+}
+
+static int64_t within(int64_t i, int64_t most)
+{
+    return i < 0 ? 0 : i > most ? most : i;
+}
+
+void conv_lines_there(int64_t first, int64_t step, int64_t all, int64_t height, int64_t *begin, int64_t *end)
+{
+    *begin = within((step - 1 - first) / step, all);
+    *end = within((height - first + step - 1) / step, all);
+    *end = *end > *begin ? *end : *begin;
+}
+
 /* ---- their sums ---- */
 
 typedef struct ConvRun {

@@ -91,20 +91,6 @@ static void place_words(Eval *e, Bytes *b, const Codes *filter)
     }
 }
 
-/* Whether a tap sees lines that are `part` behind a step. */
-static bool part_is_seen(const Window *w, int64_t part)
-{
-    for (int64_t k = 0; k < w->kernel[0]; k++)
-        if (k * w->dilation[0] % w->stride[0] == part)
-            return true;
-    return false;
-}
-
-static int64_t within(int64_t i, int64_t most)
-{
-    return i < 0 ? 0 : i > most ? most : i;
-}
-
 /* What positions of lines from `first` on see of a channel. */
 static void fill_planes(const Bytes *b, const u8 *x, int64_t first, int64_t lines, u32 *to)
 {
@@ -112,19 +98,18 @@ static void fill_planes(const Bytes *b, const u8 *x, int64_t first, int64_t line
     const int64_t width = w->out[1], step = w->stride[0], all = lines + b->plane / width - b->lines;
     ByteLines of = b->line;
     for (int64_t plane = 0; plane < b->each * b->parts; plane++, to += b->plane) {
-        if (!part_is_seen(w, plane % b->parts))
+        if (!conv_part_is_seen(w, 0, plane % b->parts))
             continue;
         const int64_t row = first * step + plane % b->parts - w->begin[0]; /* of line 0 */
-        const int64_t before = within((step - 1 - row) / step, all),
-                      end = within((w->in[0] - row + step - 1) / step, all);
-        const int64_t from = before * width, behind = (end > before ? end : before) * width;
-        of.lines = (size_t)(behind - from) / of.n;
+        int64_t before, end;
+        conv_lines_there(row, step, all, w->in[0], &before, &end);
+        of.lines = (size_t)(end - before);
         of.begin = plane / b->parts * DEPTH - w->begin[1];
-        for (int64_t i = 0; i < from; i++)
+        for (int64_t i = 0; i < before * width; i++)
             to[i] = b->zero;
         if (of.lines)
-            b->l->lines(&of, x + (row + before * step) * w->in[1], to + from);
-        for (int64_t i = behind; i < all * width; i++)
+            b->l->lines(&of, x + (row + before * step) * w->in[1], to + before * width);
+        for (int64_t i = end * width; i < all * width; i++)
             to[i] = b->zero;
     }
 }

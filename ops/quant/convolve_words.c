@@ -55,14 +55,20 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Words of four channels from one on of a group of an image (`group` counts both), at n positions from `first` on. */
-static void quad_of(const Run *r, int64_t group, int64_t channel, int64_t first, int64_t n, u32 *to)
+/* Where four channels begin, from one on of a group of an image (`group` counts both). */
+static void four_channels(const Run *r, int64_t group, int64_t channel, int64_t first, const u8 **lines)
 {
-    const u8 *lines[DEPTH];
     for (int64_t k = 0; k < DEPTH; k++) { /* behind the last one whatever: weights are 0 there */
         const int64_t plane = group * r->c->channels + (channel + k < r->c->channels ? channel + k : channel);
         lines[k] = r->x + plane * r->in + first;
     }
+}
+
+/* Their words at n positions. */
+static void quad_of(const Run *r, int64_t group, int64_t channel, int64_t first, int64_t n, u32 *to)
+{
+    const u8 *lines[DEPTH];
+    four_channels(r, group, channel, first, lines);
     r->l->quad((size_t)n, lines, r->flip, to);
 }
 
@@ -72,50 +78,62 @@ static void fill(u32 *to, int64_t n, u32 word)
         to[i] = word;
 }
 
-/* Every stride-th word of a line from the phase on, between padding. */
+/* Every second word of a line from the phase on, between padding. */
 static void part_line(const Run *r, const u32 *words, int64_t phase, u32 *to)
 {
     const Window *w = &r->c->w;
-    const int64_t step = w->stride[1], lead = w->begin[1] - phase;
-    int64_t from = lead > 0 ? (lead + step - 1) / step : 0, end = (w->in[1] - 1 + lead + step) / step;
-    end = end < r->pitch ? end : r->pitch;
-    from = from < end ? from : end;
+    int64_t from, end;
+    conv_lines_there(phase - w->begin[1], w->stride[1], r->pitch, w->in[1], &from, &end);
     fill(to, from, r->zero);
-    for (int64_t i = from; i < end; i++)
-        to[i] = words[i * step - lead];
+    r->l->evens((size_t)(end - from), words + from * w->stride[1] + phase - w->begin[1], to + from);
     fill(to + end, r->pitch - end, r->zero);
 }
 
-/* Line i of what is `phase` lines behind a step: in as many parts as a step has columns. */
-static void make_line(const Run *r, int64_t group, int64_t channel, int64_t phase, int64_t i, u32 *to)
+/* Lines of what is so many lines behind a step, where columns are parted, too. */
+static void part_lines(const Run *r, int64_t group, int64_t channel, int64_t first, int64_t begin, int64_t end, u32 *to)
 {
     const Window *w = &r->c->w;
-    const int64_t row = i * w->stride[0] + phase - w->begin[0], before = w->begin[1];
-    const int64_t n = w->in[1] < r->pitch - before ? w->in[1] : r->pitch - before;
-    const bool inside = row >= 0 && row < w->in[0];
-    u32 words[LONGEST];
-    if (inside && w->stride[1] == 1) {
-        fill(to, before, r->zero);
-        quad_of(r, group, channel, row * w->in[1], n, to + before);
-        fill(to + before + n, r->pitch - before - n, r->zero);
-        return;
+    u32 words[LONGEST + 2 * WORD_RUN];
+    for (int64_t i = begin; i < end; i++) {
+        quad_of(r, group, channel, (first + i * w->stride[0]) * w->in[1], w->in[1], words);
+        for (int64_t k = 0; k < w->stride[1]; k++)
+            if (conv_part_is_seen(w, 1, k))
+                part_line(r, words, k, to + k * r->phase + i * r->pitch);
     }
-    if (inside)
-        quad_of(r, group, channel, row * w->in[1], w->in[1], words);
-    for (int64_t k = 0; k < w->stride[1]; k++, to += r->phase)
-        if (inside)
-            part_line(r, words, k, to);
-        else
-            fill(to, r->pitch, r->zero);
 }
 
-/* A plane of words with padding about it, parted by the steps of the window. */
+/* A plane of words with padding about it, parted by the steps of the window, as far as taps see it. */
 static void make_padded(const Run *r, int64_t group, int64_t channel, u32 *to)
 {
     const Window *w = &r->c->w;
-    for (int64_t k = 0; k < w->stride[0]; k++, to += w->stride[1] * r->phase)
-        for (int64_t i = 0; i < r->phase / r->pitch; i++)
-            make_line(r, group, channel, k, i, to + i * r->pitch);
+    const int64_t lines = r->phase / r->pitch, most = r->pitch - w->begin[1];
+    const u8 *four[DEPTH];
+    for (int64_t k = 0; k < w->stride[0]; k++, to += w->stride[1] * r->phase) {
+        const int64_t first = k - w->begin[0];
+        int64_t begin, end;
+        if (!conv_part_is_seen(w, 0, k))
+            continue;
+        conv_lines_there(first, w->stride[0], lines, w->in[0], &begin, &end);
+        for (int64_t i = 0; i < w->stride[1]; i++) {
+            fill(to + i * r->phase, begin * r->pitch, r->zero);
+            fill(to + i * r->phase + end * r->pitch, (lines - end) * r->pitch, r->zero);
+        }
+        if (w->stride[1] > 1) {
+            part_lines(r, group, channel, first, begin, end, to);
+            continue;
+        }
+        const QuadLines q = { .lines = (size_t)(end - begin),
+                              .n = (size_t)least(w->in[1], most),
+                              .apart = (size_t)(w->stride[0] * w->in[1]),
+                              .before = (size_t)w->begin[1],
+                              .pitch = (size_t)r->pitch,
+                              .flip = r->flip,
+                              .zero = r->zero };
+        if (begin == end)
+            continue;
+        four_channels(r, group, channel, (first + begin * w->stride[0]) * w->in[1], four);
+        r->l->quads(&q, four, to + begin * r->pitch);
+    }
 }
 
 static void make_words(void *arg, int64_t begin, int64_t end, int worker)

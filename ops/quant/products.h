@@ -139,6 +139,12 @@ ConvCut conv_cut(const CodesConv *c, int64_t out, int64_t positions, int64_t res
 int64_t conv_cut_blocks(const ConvCut *cut, const CodesConv *c);
 ConvBlock conv_cut_block(const ConvCut *cut, const CodesConv *c, int64_t item);
 
+/* Whether taps see what lies so far behind a step along an axis. */
+bool conv_part_is_seen(const Window *w, int axis, int64_t part);
+
+/* Lines of data, [*begin, *end) of all, that are there where line i is line i * step + first of it. */
+void conv_lines_there(int64_t first, int64_t step, int64_t all, int64_t height, int64_t *begin, int64_t *end);
+
 /* Hands the sums of result i of a block to who takes them. */
 void conv_cut_take(const ConvCut *cut, const CodesConv *c, const ConvBlock *b, int64_t i, const i32 *line,
                    const SumTaker *to);

@@ -74,6 +74,34 @@ static void quad(size_t n, const u8 *const lines[4], u32 flip, u32 *restrict to)
     }
 }
 
+static inline void fill_words(size_t n, __m512i word, u32 *to)
+{
+    for (size_t i = 0; i < n; i += LANES)
+        put_words(to + i, n - i, word, _mm512_setzero_si512());
+}
+
+static void quads(const QuadLines *q, const u8 *const lines[4], u32 *to)
+{
+    const u8 *x[] = { lines[0], lines[1], lines[2], lines[3] };
+    const __m512i zero = _mm512_set1_epi32((i32)q->zero);
+    for (size_t l = 0; l < q->lines; l++, to += q->pitch) {
+        fill_words(q->before, zero, to);
+        quad(q->n, x, q->flip, to + q->before);
+        fill_words(q->pitch - q->before - q->n, zero, to + q->before + q->n);
+        for (size_t k = 0; k < DEPTH; k++)
+            x[k] += q->apart;
+    }
+}
+
+static void evens(size_t n, const u32 *from, u32 *to)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    for (size_t i = 0; i < n; i += LANES) {
+        const __m512i low = _mm512_loadu_si512(from + 2 * i), high = _mm512_loadu_si512(from + 2 * i + LANES);
+        put_words(to + i, n - i, _mm512_permutex2var_epi32(low, even, high), _mm512_setzero_si512());
+    }
+}
+
 /* Lines are short: what is left of one is a vector with a mask. */
 static void copy(size_t lines, size_t n, const u8 *from, size_t from_apart, u8 flip, u8 *to, size_t to_apart)
 {
@@ -93,25 +121,23 @@ static void copy(size_t lines, size_t n, const u8 *from, size_t from_apart, u8 f
 /* Lane l of four words begins with word l * stride of what is loaded, and word i of it with byte i * stride. */
 static void byte_lines(const ByteLines *l, const u8 *x, u32 *restrict to)
 {
-    enum { LANE = 4, BYTES = 64 };
-    i32 words[LANES];
-    u8 bytes[LANES * DEPTH];
-    for (size_t i = 0; i < LANES; i++) {
-        words[i] = (i32)(i / LANE * l->stride + i % LANE);
-        for (size_t k = 0; k < DEPTH; k++)
-            bytes[i * DEPTH + k] = (u8)(i % LANE * l->stride + k);
-    }
-    const __m512i of_words = _mm512_loadu_si512(words), of_bytes = _mm512_loadu_si512(bytes);
+    enum { LANE = 4, BYTES = 64, ALIKE = 0x01010101, IN_ORDER = 0x03020100 };
+    const size_t n = l->n, lines = l->lines, apart = l->apart;
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i in_four = _mm512_and_si512(lane, _mm512_set1_epi32(LANE - 1)), four = _mm512_srli_epi32(lane, 2);
+    const __m512i of_words = _mm512_add_epi32(_mm512_mullo_epi32(four, _mm512_set1_epi32((i32)l->stride)), in_four);
+    const __m512i of_bytes = _mm512_add_epi32(_mm512_mullo_epi32(in_four, _mm512_set1_epi32((i32)l->stride * ALIKE)),
+                                              _mm512_set1_epi32(IN_ORDER));
     const __m512i zero = _mm512_set1_epi8((char)l->zero), turn = _mm512_set1_epi8((char)l->flip);
-    for (size_t i = 0; i < l->n; i += LANES) {
+    for (size_t i = 0; i < n; i += LANES) {
         const int64_t first = l->begin + (int64_t)(i * l->stride), left = l->width - first;
         __mmask64 seen = left >= BYTES ? ~(__mmask64)0 : left > 0 ? ((__mmask64)1 << left) - 1 : 0;
         if (first < 0)
             seen = first > -BYTES ? seen & ~(__mmask64)0 << -first : 0;
-        const __mmask16 some = (__mmask16)(l->n - i < LANES ? (1u << (l->n - i)) - 1 : 0xffff);
-        for (size_t k = 0; k < l->lines; k++) {
-            const __m512i v = _mm512_xor_si512(_mm512_mask_loadu_epi8(zero, seen, x + first + k * l->apart), turn);
-            _mm512_mask_storeu_epi32(to + k * l->n + i, some,
+        const __mmask16 some = (__mmask16)(n - i < LANES ? (1u << (n - i)) - 1 : 0xffff);
+        for (size_t k = 0; k < lines; k++) {
+            const __m512i v = _mm512_xor_si512(_mm512_mask_loadu_epi8(zero, seen, x + first + k * apart), turn);
+            _mm512_mask_storeu_epi32(to + k * n + i, some,
                                      _mm512_shuffle_epi8(_mm512_permutexvar_epi32(of_words, v), of_bytes));
         }
     }
@@ -412,6 +438,8 @@ const QuadLoops LEVEL_NAME(quads) = { .rows = ROWS,
                                       .whole = WHOLE,
                                       .at_a_time = AT_A_TIME,
                                       .quad = quad,
+                                      .quads = quads,
+                                      .evens = evens,
                                       .pack = pack,
                                       .multiply = multiply,
                                       .codes = CODES,
