@@ -153,6 +153,11 @@ CodeWindowsLoop *kernels_code_windows(const Kernels *level)
     return level->code_windows;
 }
 
+LargestCodesLoop *kernels_largest_codes(const Kernels *level)
+{
+    return level->largest_codes;
+}
+
 ChainLoop *kernels_chain(const Kernels *level, int chain)
 {
     return level->chains[chain];

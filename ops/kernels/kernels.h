@@ -232,6 +232,16 @@ typedef struct CodeWindows {
     uint8_t flip;
 } CodeWindows;
 
+/* The same over a plane of `height` rows, before which so many rows and columns of windows reach, and beyond which they may: every
+ * window sees some of it.  Of codes nothing orders below 0 ^ flip. */
+typedef struct LargestCodes {
+    CodeWindows windows;
+    size_t height, before_rows, before_cols;
+} LargestCodes;
+
+/* to[window] = its largest code; room: a line of codes as far as windows reach, and two more. */
+typedef void LargestCodesLoop(const LargestCodes *l, const uint8_t *x, u16 *room, uint8_t *to);
+
 /* keys[window] = (its largest code ^ flip) * 256 + 255 - the first tap that has it; room: rows * width. */
 typedef void CodeWindowsLoop(const CodeWindows *w, const uint8_t *x, u16 *room, u16 *keys);
 
@@ -320,6 +330,7 @@ const TapLoops *kernels_taps(const Kernels *level);
 
 /* The loop that finds the largest codes of windows. */
 CodeWindowsLoop *kernels_code_windows(const Kernels *level);
+LargestCodesLoop *kernels_largest_codes(const Kernels *level);
 
 /* The loops that make codes. */
 ChainLoop *kernels_chain(const Kernels *level, int chain);

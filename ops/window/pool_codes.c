@@ -1,7 +1,5 @@
 #include "ops/window/pool_codes.h"
 
-#include <string.h>
-
 enum { MOST_TAPS = 256, MOST_PADDED = 1 << 20 };
 
 /* As far as windows see along dimension i. */
@@ -40,53 +38,27 @@ int64_t pool_codes_stacked(const Window *w)
     return parts && keys < MOST_KEYS ? MOST_KEYS / keys : 1;
 }
 
-/* The same windows over a plane with its padding, or the plane as it is. */
-static Window padded_of(const Window *w)
-{
-    Window p = *w;
-    for (int i = 0; i < w->rank && !(is_inside(w, 0) && is_inside(w, 1)); i++) {
-        p.in[i] = extent(w, i);
-        p.begin[i] = 0;
-    }
-    return p;
-}
-
-static size_t keys_room(const Window *w)
-{
-    return (size_t)(w->out[0] * (w->in[1] + w->out[1]));
-}
-
 size_t pool_codes_room(const Window *w)
 {
-    const Window p = padded_of(w);
-    return keys_room(&p) + (size_t)(p.in[0] * p.in[1] + 1) / 2;
+    return (size_t)(w->out[0] * (w->in[1] + w->out[1]) + extent(w, 1) / 2 + 2);
 }
 
-/* A plane between codes that are the least of all. */
-static void pad_plane(const Window *w, const Window *p, DType d, const uint8_t *x, uint8_t *to)
+static CodeWindows windows_of(const Window *w, DType d)
 {
-    const int64_t before = w->begin[1] < p->in[1] ? w->begin[1] : p->in[1], left = p->in[1] - before;
-    const int64_t n = w->in[1] < left ? w->in[1] : left;
-    const int least = d == I8 ? 0x80 : 0;
-    for (int64_t i = 0; i < p->in[0]; i++, to += p->in[1]) {
-        const int64_t row = i - w->begin[0];
-        memset(to, least, (size_t)p->in[1]);
-        if (row >= 0 && row < w->in[0])
-            memcpy(to + before, x + row * w->in[1], (size_t)n);
-    }
+    return (CodeWindows){ .rows = (size_t)w->out[0],
+                          .cols = (size_t)w->out[1],
+                          .kernel_rows = (size_t)w->kernel[0],
+                          .kernel_cols = (size_t)w->kernel[1],
+                          .row_stride = (size_t)w->stride[0],
+                          .col_stride = (size_t)w->stride[1],
+                          .width = (size_t)w->in[1],
+                          .flip = d == I8 ? 0x80 : 0 };
 }
 
 /* A key orders as the code does, and of equals the first tap is the largest. */
 static const u16 *keys_of(const Kernels *level, const Window *w, DType d, const uint8_t *x, u16 *room)
 {
-    const CodeWindows c = { .rows = (size_t)w->out[0],
-                            .cols = (size_t)w->out[1],
-                            .kernel_rows = (size_t)w->kernel[0],
-                            .kernel_cols = (size_t)w->kernel[1],
-                            .row_stride = (size_t)w->stride[0],
-                            .col_stride = (size_t)w->stride[1],
-                            .width = (size_t)w->in[1],
-                            .flip = d == I8 ? 0x80 : 0 };
+    const CodeWindows c = windows_of(w, d);
     u16 *keys = room + w->out[0] * w->in[1];
     kernels_code_windows(level)(&c, x, room, keys);
     return keys;
@@ -94,16 +66,11 @@ static const u16 *keys_of(const Kernels *level, const Window *w, DType d, const 
 
 void pool_codes_plane(const Kernels *level, const Window *w, DType d, const uint8_t *x, uint8_t *y, u16 *room)
 {
-    const Window p = padded_of(w);
-    const u16 flip = d == I8 ? 0x80 : 0;
-    if (p.in[0] != w->in[0] || p.in[1] != w->in[1] || w->begin[0] || w->begin[1]) {
-        uint8_t *plane = (uint8_t *)(room + keys_room(&p));
-        pad_plane(w, &p, d, x, plane);
-        x = plane;
-    }
-    const u16 *keys = keys_of(level, &p, d, x, room);
-    for (int64_t i = 0, n = w->out[0] * w->out[1]; i < n; i++)
-        y[i] = (uint8_t)(keys[i] >> 8 ^ flip);
+    const LargestCodes l = { .windows = windows_of(w, d),
+                             .height = (size_t)w->in[0],
+                             .before_rows = (size_t)w->begin[0],
+                             .before_cols = (size_t)w->begin[1] };
+    kernels_largest_codes(level)(&l, x, room, y);
 }
 
 void pool_codes_grad(const Kernels *level, const Window *w, DType d, const uint8_t *x, const f32 *dy, f32 *dx,

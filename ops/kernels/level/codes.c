@@ -90,13 +90,17 @@ static inline __m512i cut_both(const Cut *c, const i32 *sums, __mmask64 lanes, i
     return _mm512_adds_epi16(both, c->z);
 }
 
-static inline __m512i cut_four(const Cut *c, const i32 *sums, __mmask64 lanes)
+static inline __m512i bytes_of(const Cut *c, __m512i low, __m512i high)
 {
     const __m512i in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i low = cut_both(c, sums, lanes, 0), high = cut_both(c, sums, lanes, 2);
     const __m512i bytes = c->sign ? _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(low, high), c->least), c->most)
                                   : _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(low, high), c->least), c->most);
     return _mm512_permutexvar_epi32(in_order, bytes);
+}
+
+static inline __m512i cut_four(const Cut *c, const i32 *sums, __mmask64 lanes)
+{
+    return bytes_of(c, cut_both(c, sums, lanes, 0), cut_both(c, sums, lanes, 2));
 }
 
 static void requantize_below_one(size_t n, const i32 *restrict sums, u32 bias, f32 factor, const CodeRange *b,
@@ -195,9 +199,53 @@ static inline __m512 codes_at(const CodeBytes *c, size_t i, __mmask16 lanes)
     return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_xor_si512(v, flip), flip));
 }
 
+/* Sums that no code of either operand makes larger than integers hold, or no number. */
+static bool are_small(const CodeBytes *a, const CodeBytes *b, f32 base)
+{
+    enum { MOST = 1 << 20 };
+    return a->ratio < MOST && a->ratio > -MOST && b->ratio < MOST && b->ratio > -MOST && base < MOST && base > -MOST;
+}
+
+static inline __m512i sum_at(const CodeBytes *a, const CodeBytes *b, f32 base, size_t i, __mmask64 lanes, int part)
+{
+    const __mmask16 some = (__mmask16)(lanes >> part * LANES);
+    const size_t at = i + (size_t)part * LANES;
+    const __m512 x = codes_at(a, at, some), y = codes_at(b, at, some);
+    return _mm512_cvtps_epi32(_mm512_fmadd_ps(x, _mm512_set1_ps(a->ratio),
+                                              _mm512_fmadd_ps(y, _mm512_set1_ps(b->ratio), _mm512_set1_ps(base))));
+}
+
+/* Four vectors of them, cut off as those that are requantized. */
+static inline __m512i four_sums(const CodeBytes *a, const CodeBytes *b, f32 base, const Cut *c, size_t i,
+                                __mmask64 lanes)
+{
+    const __m512i low = _mm512_packs_epi32(sum_at(a, b, base, i, lanes, 0), sum_at(a, b, base, i, lanes, 1));
+    const __m512i high = _mm512_packs_epi32(sum_at(a, b, base, i, lanes, 2), sum_at(a, b, base, i, lanes, 3));
+    return bytes_of(c, low, high);
+}
+
+static void sum_small_codes(size_t n, const CodeBytes *a, const CodeBytes *b, f32 base, const CodeRange *of,
+                            u8 *restrict to)
+{
+    const Cut c = { .least = _mm512_set1_epi8((char)(i32)of->lo),
+                    .most = _mm512_set1_epi8((char)(i32)of->hi),
+                    .sign = of->lo < 0 };
+    size_t i = 0;
+    for (; i + FOUR <= n; i += FOUR)
+        _mm512_storeu_si512(to + i, four_sums(a, b, base, &c, i, ~(__mmask64)0));
+    if (i < n) {
+        const __mmask64 rest = ((__mmask64)1 << (n - i)) - 1;
+        _mm512_mask_storeu_epi8(to + i, rest, four_sums(a, b, base, &c, i, rest));
+    }
+}
+
 static void sum_codes(size_t n, const CodeBytes *a, const CodeBytes *b, f32 base, const CodeRange *of, u8 *restrict to)
 {
     const Range r = range_of(of);
+    if (are_small(a, b, base)) {
+        sum_small_codes(n, a, b, base, of, to);
+        return;
+    }
     const __m512 ra = _mm512_set1_ps(a->ratio), rb = _mm512_set1_ps(b->ratio), from = _mm512_set1_ps(base);
     for (size_t i = 0; i < n; i += LANES) {
         const __mmask16 lanes = lanes_of(n - i);

@@ -34,6 +34,7 @@ const Kernels LEVEL_NAME(kernels) = {
     .taps = &FROM(taps),
     .codes = &FROM(codes),
     .code_windows = FROM(code_windows),
+    .largest_codes = FROM(largest_codes),
     .gemm_f32 = FROM(gemm_f32),
     .gemm_f64 = FROM(gemm_f64),
 };

@@ -39,6 +39,7 @@ struct Kernels {
     const TapLoops *taps;
     const CodeLoops *codes;
     CodeWindowsLoop *code_windows;
+    LargestCodesLoop *largest_codes;
     GemmF32 *gemm_f32;
     GemmF64 *gemm_f64;
 };
@@ -66,6 +67,7 @@ struct Kernels {
     DrawLoop draw_##level;                                                                                             \
     extern const CodeLoops codes_##level;                                                                              \
     CodeWindowsLoop code_windows_##level;                                                                              \
+    LargestCodesLoop largest_codes_##level;                                                                            \
     extern const LargestLoops largest_##level;                                                                         \
     extern const TapLoops taps_##level;                                                                                \
     GemmF32 gemm_f32_##level;                                                                                          \

@@ -110,7 +110,7 @@ static Status pools_pick_the_first_of_the_largest(void *arg)
 static Status values_alone_are_the_same(void *arg)
 {
     enum { TIMES = 600 };
-    static const DType types[] = { F32, BF16, F64, I8, U16, I32 };
+    static const DType types[] = { F32, BF16, F64, I8, U8, U16, I32 };
     Context *c = arg;
     int64_t compared = 0;
     for (int k = 0; k < TIMES; k++) {
