@@ -166,6 +166,29 @@ TapSights window_sights(const Window *w, int64_t begin, int64_t n, int64_t image
     return s;
 }
 
+/* Two blocks that may meet: no call for what small images have in a line. */
+#define COPY_BLOCKS(bytes)                                                                                             \
+    if (n >= (bytes)) {                                                                                                \
+        memcpy(to, from, bytes);                                                                                       \
+        memcpy(to + n - (bytes), from + n - (bytes), bytes);                                                           \
+        return;                                                                                                        \
+    }
+static inline void copy_run(char *restrict to, const char *restrict from, size_t n)
+{
+    enum { MOST = 64, HALF = 32, QUARTER = 16, WORD = 8, LEAST = 4 };
+    if (n > MOST) {
+        memcpy(to, from, n);
+        return;
+    }
+    COPY_BLOCKS(HALF)
+    COPY_BLOCKS(QUARTER)
+    COPY_BLOCKS(WORD)
+    COPY_BLOCKS(LEAST)
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[i];
+}
+#undef COPY_BLOCKS
+
 #define EVENS_8(x, y)  __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 #define EVENS_16(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14)
 #define EVENS_32(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6)
@@ -196,7 +219,7 @@ TapSights window_sights(const Window *w, int64_t begin, int64_t n, int64_t image
             else if (r->from == PADDING)                                                                               \
                 fill_##T(to + r->to, r->n, fill);                                                                      \
             else if (step == 1)                                                                                        \
-                memcpy(to + r->to, x + r->from, (size_t)r->n * sizeof(T));                                             \
+                copy_run((char *)(to + r->to), (const char *)(x + r->from), (size_t)r->n * sizeof(T));                 \
             else if (step == 2)                                                                                        \
                 see_evens_##T(x + r->from, r->n, to + r->to);                                                          \
             else                                                                                                       \
