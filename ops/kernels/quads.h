@@ -29,11 +29,20 @@ typedef struct WordTaps {
 /* The largest stride; words that are read, or written, behind the last one. */
 enum { BYTE_LINE_STRIDE = 4, WORDS_BEYOND = 64 };
 
-/* What sums of rows become: codes of 8 bits, (start[i] + sum) * factor[i] rounded.  Factors are below 1 in size. */
+/* Columns of a panel whose codes are neighbours: of the lanes that are set, lane i goes to place to + i of a row. */
+typedef struct CodePiece {
+    int64_t to;
+    u32 panel, lanes;
+} CodePiece;
+
+/* What sums of rows become: codes of 8 bits, (start[i] + sum) * factor[i] rounded.  Factors are below 1 in size.  Pieces are those of
+ * all panels, in their order; null: all columns are neighbours. */
 typedef struct RowCodes {
     const i32 *start;
     const f32 *factor;
     CodeRange range;
+    const CodePiece *pieces;
+    size_t n_pieces;
 } RowCodes;
 
 /* Words that follow each other, as many as a vector has: where they are and where they go. */
@@ -46,7 +55,7 @@ enum { WORD_RUN = 16 };
 typedef struct QuadLoops {
     /* rows of a tile, columns of a panel; words of a row are filled up with zeros to a multiple of `whole`, of which shares of
      * them are multiples, too, and at most so many are multiplied at a time.  0: the level has no instruction for products, nor
-     * any of the next eleven */
+     * any of the next ten */
     size_t rows, width, whole, at_a_time;
     /* to[i] = the word of lines[0][i] .. lines[3][i], their bits turned by flip */
     void (*quad)(size_t n, const u8 *const lines[4], u32 flip, u32 *to);
@@ -60,8 +69,8 @@ typedef struct QuadLoops {
     /* c[m,n] += a b modulo 2^32: bytes of a have a sign, those of b none; a is packed, line w of b is at b + at[w]
      * (PairProduct.row and ldb are not read), and of b and c whole panels are read and written, whatever n is */
     void (*multiply)(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, i32 *c);
-    /* the codes of such sums of all words, whatever `at_a_time` is: row i, of n of them, is at to + i * p->ldc, and nothing is
-     * written beside it; of starts and factors whole tiles are read.  Null: the level has no such loop */
+    /* the codes of such sums of all words, whatever `at_a_time` is: row i is at to + i * p->ldc, and nothing is written beside it;
+     * of starts and factors whole tiles are read.  Null: the level has no such loop */
     void (*codes)(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, const RowCodes *of, u8 *to);
     /* copies runs, one after the other: where they meet the later one stays */
     void (*runs)(size_t n, const WordRun *runs, const u32 *from, u32 *to);
@@ -70,8 +79,6 @@ typedef struct QuadLoops {
     /* sums[i] = start + what position i sees, modulo 2^32, of which WORDS_BEYOND are written at a time; and their codes, n of them */
     void (*along)(const WordTaps *t, size_t n, const u32 *x, u32 start, i32 *sums);
     void (*along_codes)(const WordTaps *t, size_t n, const u32 *x, const RowCodes *of, u8 *to);
-    /* copies lines of n bytes, their bits turned by flip, that lie so far apart */
-    void (*copy)(size_t lines, size_t n, const u8 *from, size_t from_apart, u8 flip, u8 *to, size_t to_apart);
     /* c[i] += more; to[i] = v[i], which are integers */
     void (*add)(size_t n, u32 more, i32 *c);
     void (*integers)(size_t n, const f32 *v, i32 *to);

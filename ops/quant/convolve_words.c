@@ -278,50 +278,45 @@ static void sum_block(const Run *r, const ConvBlock *b, i32 *sums, size_t ldc, c
 
 /* ---- codes at once ---- */
 
-/* Hands on the codes of result i of a block, which lie for all of its positions, or for those between lines, too. */
-static void put_codes(const Run *r, const ConvBlock *b, int64_t i, const u8 *codes)
+/* Where codes of a block go that are no neighbours of the next ones: at ends of lines that lie, and of images. */
+static size_t make_pieces(const Run *r, const ConvBlock *b, CodePiece *pieces)
 {
     const Window *w = &r->c->w;
-    const int64_t width = w->out[w->rank - 1], out = window_product(w->rank, w->out), end = b->first + b->positions;
-    const int64_t results = r->c->groups * r->c->results, row = b->group * r->c->results + b->result + i;
-    u8 *to = r->to->codes->to + (b->image * results + row) * out;
-    if (!r->lies) {
-        r->l->copy((size_t)b->images, (size_t)b->positions, codes, (size_t)b->positions, 0, to + b->first,
-                   (size_t)(results * out));
-        return;
-    }
-    for (int64_t at = b->first, next; at < end; at = next) {
-        const int64_t line = at / r->pitch, col = at % r->pitch, lines = col ? 0 : (end - at) / r->pitch;
-        next = least((line + (lines ? lines : 1)) * r->pitch, end);
+    const int64_t width = r->lies ? w->out[1] : b->positions, pitch = r->lies ? r->pitch : width;
+    const int64_t apart = r->lies ? width : r->c->groups * r->c->results * window_product(w->rank, w->out);
+    const int64_t first = r->lies ? b->first : 0, end = first + b->images * b->positions, wide = (int64_t)r->l->width;
+    size_t n = 0;
+    for (int64_t i = first, some; i < end; i += some) {
+        const int64_t col = i % pitch, lane = (i - first) % wide, room = least(end - i, wide - lane);
+        some = least(col < width ? width - col : pitch - col, room);
         if (col < width)
-            r->l->copy(lines ? (size_t)lines : 1, (size_t)(lines ? width : least(next - at, width - col)),
-                       codes + at - b->first, (size_t)r->pitch, 0, to + line * width + col, (size_t)width);
+            pieces[n++] = (CodePiece){ .to = i / pitch * apart + (r->lies ? 0 : b->first) + col - lane,
+                                       .panel = (u32)((i - first) / wide),
+                                       .lanes = (u32)((((u64)1 << some) - 1) << lane) };
     }
+    return n;
 }
 
-/* Codes go where they belong if the positions of a block follow each other there, else by way of a room. */
 static void run_codes(void *arg, int64_t begin, int64_t end, int worker)
 {
     const Run *r = arg;
     const SumCodes *codes = r->to->codes;
     char *room = r->rooms + (size_t)worker * r->room;
+    CodePiece *pieces = (CodePiece *)(void *)room;
     const int64_t out = window_product(r->c->w.rank, r->c->w.out), results = r->c->groups * r->c->results;
     for (int64_t item = begin; item < end; item++) {
         ConvBlock b = conv_cut_block(&r->cut, r->c, item);
-        const bool straight = !r->lies && b.images == 1;
         const int64_t last = b.result + b.rows;
+        const size_t n = make_pieces(r, &b, pieces);
         const u32 *seen;
         PairProduct p = product_of(r, &b, room, &seen);
-        p.ldc = straight ? (size_t)out : p.n;
+        p.ldc = (size_t)out;
         for (; b.result < last; b.result += b.rows) {
             const int64_t row = b.group * r->c->results + b.result,
                           place = b.group * r->row_tiles * (int64_t)r->l->rows + b.result;
             p.m = (size_t)(b.rows = least(last - b.result, SOME));
-            u8 *to = straight ? codes->to + (b.image * results + row) * out + b.first : (u8 *)room;
-            r->l->codes(&p, tiles_of(r, &b), seen, r->at,
-                        &(const RowCodes){ r->start + place, r->factor + place, codes->range }, to);
-            for (int64_t i = 0; i < b.rows && !straight; i++)
-                put_codes(r, &b, i, to + i * (int64_t)p.ldc);
+            const RowCodes of = { r->start + place, r->factor + place, codes->range, pieces, n };
+            r->l->codes(&p, tiles_of(r, &b), seen, r->at, &of, codes->to + (b.image * results + row) * out);
         }
     }
 }
@@ -434,7 +429,7 @@ static size_t lines_of_cache(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* Blocks, and what a thread has room for: sums or codes of a block, where its runs are, and what it gathers; before, a tile of weights. */
+/* Blocks, and what a thread has room for: sums of a block or pieces of its codes, where its runs are, and what it gathers; before, a tile of weights. */
 static void make_rooms(Eval *e, Run *r, int64_t threads)
 {
     const int64_t out = window_product(r->c->w.rank, r->c->w.out), wide = (int64_t)r->l->width;
@@ -445,7 +440,7 @@ static void make_rooms(Eval *e, Run *r, int64_t threads)
     const size_t panels = whole_panels(r, r->cut.span * r->cut.cols), most = (size_t)(r->cut.span * r->cut.cols);
     r->apart = r->runs ? r->l->width : panels + APART;
     r->panel = r->runs ? (size_t)r->filled * r->apart + WORD_RUN : r->l->width;
-    r->cuts = lines_of_cache(r->start ? SOME * panels : (size_t)r->cut.rows * panels * sizeof(i32));
+    r->cuts = lines_of_cache(r->start ? most * sizeof(CodePiece) : (size_t)r->cut.rows * panels * sizeof(i32));
     r->lines = lines_of_cache(r->cuts + (r->runs ? most * sizeof(WordRun) : 0));
     const size_t gathered = r->runs ? panels / r->l->width * r->panel : (size_t)r->filled * r->apart;
     const size_t of_block = r->lines + (r->lies ? 0 : gathered * sizeof(u32));

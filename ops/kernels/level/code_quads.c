@@ -102,22 +102,6 @@ static void evens(size_t n, const u32 *from, u32 *to)
     }
 }
 
-/* Lines are short: what is left of one is a vector with a mask. */
-static void copy(size_t lines, size_t n, const u8 *from, size_t from_apart, u8 flip, u8 *to, size_t to_apart)
-{
-    enum { BYTES = 64 };
-    const __m512i turn = _mm512_set1_epi8((char)flip);
-    const size_t whole = n / BYTES * BYTES;
-    const __mmask64 rest = ((__mmask64)1 << n % BYTES) - 1;
-    for (size_t l = 0; l < lines; l++, from += from_apart, to += to_apart) {
-        for (size_t i = 0; i < whole; i += BYTES)
-            _mm512_storeu_si512(to + i, _mm512_xor_si512(_mm512_loadu_si512(from + i), turn));
-        if (rest)
-            _mm512_mask_storeu_epi8(to + whole, rest,
-                                    _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + whole), turn));
-    }
-}
-
 /* Lane l of four words begins with word l * stride of what is loaded, and word i of it with byte i * stride. */
 static void byte_lines(const ByteLines *l, const u8 *x, u32 *restrict to)
 {
@@ -325,35 +309,37 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, const siz
     }
 }
 
-/* Of one tile and one panel: rows that there are, columns of each as a mask. */
+/* Of one tile and one panel: rows that there are, and where columns of each go. */
 typedef struct Corner {
     const PairProduct *p;
     const size_t *at;
     const i32 *start;
     const f32 *factor;
-    size_t rows;
-    u32 columns;
+    size_t rows, n_pieces;
+    const CodePiece *pieces;
 } Corner;
 
 /* One row in each half, or in each quarter. */
 static inline void put_halves(const Corner *c, size_t row, __m512i codes, u8 *to)
 {
-    const __mmask32 columns = c->columns;
     const size_t ldc = c->p->ldc;
-    if (row < c->rows)
-        _mm256_mask_storeu_epi8(to + row * ldc, columns, _mm512_castsi512_si256(codes));
-    if (row + 1 < c->rows)
-        _mm256_mask_storeu_epi8(to + (row + 1) * ldc, columns, _mm512_extracti64x4_epi64(codes, 1));
+    to += row * ldc;
+    for (const CodePiece *piece = c->pieces; piece < c->pieces + c->n_pieces; piece++) {
+        if (row < c->rows)
+            _mm256_mask_storeu_epi8(to + piece->to, piece->lanes, _mm512_castsi512_si256(codes));
+        if (row + 1 < c->rows)
+            _mm256_mask_storeu_epi8(to + ldc + piece->to, piece->lanes, _mm512_extracti64x4_epi64(codes, 1));
+    }
 }
 
 static inline void put_quarters(const Corner *c, size_t row, __m512i codes, u8 *to)
 {
-    const __mmask16 columns = (__mmask16)c->columns;
     const __m128i quarters[] = { _mm512_castsi512_si128(codes), _mm512_extracti32x4_epi32(codes, 1),
                                  _mm512_extracti32x4_epi32(codes, 2), _mm512_extracti32x4_epi32(codes, 3) };
-    for (size_t i = 0; i < COUNT(quarters); i++)
-        if (row + i < c->rows)
-            _mm_mask_storeu_epi8(to + (row + i) * c->p->ldc, columns, quarters[i]);
+    for (const CodePiece *piece = c->pieces; piece < c->pieces + c->n_pieces; piece++)
+        for (size_t i = 0; i < COUNT(quarters); i++)
+            if (row + i < c->rows)
+                _mm_mask_storeu_epi8(to + (row + i) * c->p->ldc + piece->to, (__mmask16)piece->lanes, quarters[i]);
 }
 
 /* Sums never leave their registers. */
@@ -396,16 +382,22 @@ TILE(codes_few_half, FEW, 1, put_quarters)
 static void codes(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, const RowCodes *of, u8 *to)
 {
     const Bounds bounds = bounds_of(&of->range);
-    for (size_t j = 0; j < p->n; j += WIDTH, b += p->panel, to += WIDTH) {
+    const CodePiece *piece = of->pieces, *const end = piece + of->n_pieces;
+    for (size_t j = 0; j < p->n; j += WIDTH, b += p->panel) {
         const size_t left = p->n - j;
+        const CodePiece whole = { .to = (int64_t)j, .lanes = left < WIDTH ? (1u << left) - 1 : ~0u };
+        Corner c = { .p = p, .at = at, .n_pieces = 1, .pieces = &whole };
+        if (of->pieces) {
+            c.pieces = piece;
+            while (piece < end && piece->panel == j / WIDTH)
+                piece++;
+            c.n_pieces = (size_t)(piece - c.pieces);
+        }
         const u32 *rows = a;
         for (size_t i = 0; i < p->m; i += ROWS, rows += p->tile) {
-            const Corner c = { .p = p,
-                               .at = at,
-                               .start = of->start + i,
-                               .factor = of->factor + i,
-                               .rows = p->m - i,
-                               .columns = left < WIDTH ? (1u << left) - 1 : ~0u };
+            c.start = of->start + i;
+            c.factor = of->factor + i;
+            c.rows = p->m - i;
             u8 *const first = to + i * p->ldc;
             if (left > LANES)
                 (c.rows > MORE ? codes_full : c.rows > FEW ? codes_more : codes_few)(&c, &bounds, rows, b, first);
@@ -447,7 +439,6 @@ const QuadLoops LEVEL_NAME(quads) = { .rows = ROWS,
                                       .lines = byte_lines,
                                       .along = along,
                                       .along_codes = along_codes,
-                                      .copy = copy,
                                       .add = add,
                                       .integers = integers };
 #undef CODES
