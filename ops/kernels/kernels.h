@@ -298,7 +298,7 @@ enum {
 
 typedef struct Kernels Kernels;
 
-/* The best level of this machine. */
+/* The fastest level of this machine, which is the same on all machines of a kind. */
 const Kernels *kernels_best(void);
 
 /* The names of the levels of this build, from the slowest on; null behind the last. */
