@@ -37,7 +37,7 @@ enum {
     CHAIN_COUNT
 };
 
-enum { CHAIN_STREAMS = 3, CHAIN_NUMBERS = 4 };
+enum { CHAIN_STREAMS = 3, CHAIN_NUMBERS = 5 };
 
 /* A chain over n elements; out may be one of the streams.  What a chain does not read is null, of numbers anything. */
 typedef void ChainLoop(size_t n, f32 *out, const f32 *const *streams, const f32 *numbers);

@@ -9,11 +9,17 @@
 #define B              LEAF_B
 #define C              LEAF_C
 #define D              LEAF_D
+#define E              LEAF_E
 #define ADD(x, y)      OP_add, x, y
 #define SUB(x, y)      OP_sub, x, y
 #define MUL(x, y)      OP_mul, x, y
 #define DIV(x, y)      OP_div, x, y
 #define SQRT(x)        OP_sqrt, x
+#define EXP(x)         OP_exp, x
+#define ERF(x)         OP_erf, x
+#define ROUND(x)       OP_round, x
+#define CLIP(x, y, z)  OP_clip, x, y, z
+#define EQUAL(x, y)    OP_equal, x, y
 #define GREATER(x, y)  OP_greater, x, y
 #define WHERE(x, y, z) OP_where, x, y, z
 

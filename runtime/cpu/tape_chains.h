@@ -13,8 +13,9 @@ enum {
     LEAF_B = -5,
     LEAF_C = -6,
     LEAF_D = -7,
-    CHAIN_LEAVES = 8,
-    CHAIN_WORDS = 16
+    LEAF_E = -8,
+    CHAIN_LEAVES = 9,
+    CHAIN_WORDS = 24
 };
 
 extern const int tape_chain_words[CHAIN_COUNT][CHAIN_WORDS];

@@ -327,6 +327,7 @@ typedef struct ChainGraph {
     ChainCase how;
     const Type *space;
     const int *word;
+    bool clips; /* its numbers are bounds, of which no loop reads two by rows */
     Node *leaf[CHAIN_LEAVES];
 } ChainGraph;
 
@@ -335,7 +336,7 @@ static const Type *number_type(const ChainGraph *g)
     int64_t dims[3];
     for (int i = 0; i < g->space->rank; i++)
         dims[i] = i == (g->how == OF_ROWS ? 0 : 1) ? g->space->dims[i] : 1;
-    return type_tensor(&g->c->ir.types, F32, g->how == OF_SCALARS ? 0 : g->space->rank, dims);
+    return type_tensor(&g->c->ir.types, F32, g->how == OF_SCALARS || g->clips ? 0 : g->space->rank, dims);
 }
 
 static Node *chain_leaf(ChainGraph *g, int leaf)
@@ -378,6 +379,8 @@ static Graph *chain_graph(Context *c, int chain, ChainCase how)
                      .how = how,
                      .space = type_tensor(&c->ir.types, F32, rank, dims[how]),
                      .word = tape_chain_words[chain] };
+    for (int i = 0; i < CHAIN_WORDS; i++)
+        g.clips = g.clips || g.word[i] == OP_clip;
     Node *y = chain_node(&g);
     const int64_t row[] = { 1 }, channel[] = { 0, 2 };
     Node *sum = how < OF_ROWS

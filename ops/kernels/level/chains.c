@@ -29,12 +29,18 @@
 #define B number[1]
 #define C number[2]
 #define D number[3]
+#define E number[4]
 
 #define ADD(x, y)      add_of(x, y, 0, 0, 0)
 #define SUB(x, y)      sub_of(x, y, 0, 0, 0)
 #define MUL(x, y)      mul_of(x, y, 0, 0, 0)
 #define DIV(x, y)      div_of(x, y, 0, 0, 0)
 #define SQRT(x)        sqrt_of(x, 0, 0, 0, 0)
+#define EXP(x)         exp_of(x, 0, 0, 0, 0)
+#define ERF(x)         erf_of(x, 0, 0, 0, 0)
+#define ROUND(x)       round_of(x, 0, 0, 0, 0)
+#define CLIP(x, y, z)  clip_of(x, y, z, 0, 0)
+#define EQUAL(x, y)    equal_of(x, y, 0, 0, 0)
 #define GREATER(x, y)  greater_of(x, y, 0, 0, 0)
 #define WHERE(x, y, z) where_of(x, y, z, 0, 0)
 
@@ -42,7 +48,7 @@
     static void id##_chain(size_t n, f32 *out, const f32 *const *streams, const f32 *numbers)                          \
     {                                                                                                                  \
         const f32 *const px = streams[0], *const py = streams[1], *const pz = streams[2];                              \
-        const f32 number[CHAIN_NUMBERS] = { numbers[0], numbers[1], numbers[2], numbers[3] };                          \
+        const f32 number[CHAIN_NUMBERS] = { numbers[0], numbers[1], numbers[2], numbers[3], numbers[4] };              \
         LEVEL_VECTOR                                                                                                   \
         for (size_t i = 0; i < n; i++)                                                                                 \
             out[i] = value;                                                                                            \
