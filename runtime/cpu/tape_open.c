@@ -2,6 +2,7 @@
 #include "ops/card/reduction.h"
 #include "ops/card/row.h"
 #include "ops/fold/reduce_axes.h"
+#include "runtime/cpu/tape_casts.h"
 #include "runtime/cpu/tape_chains.h"
 #include "runtime/cpu/tape_codes.h"
 #include "runtime/cpu/tape_tables.h"
@@ -429,6 +430,7 @@ TapeRunner *tape_runner(const Tape *t, const OpTable *ops, const Kernels *kernel
     r->channels = tape_has_channels(t) ? channels_open(r, arena) : NULL;
     r->is_apart = NEWS(arena, bool, t->n_registers + 1);
     tape_tables(r, ops, arena);
+    tape_casts(r);
     tape_codes(r);
     tape_chains(r, over, arena);
     find_homes(r, arena);

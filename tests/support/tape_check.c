@@ -105,8 +105,11 @@ static void run_once(const TapeRun *run, Arena *arena, const int *over, int turn
     Parallel *pool = run->threads > 1 ? parallel_open(run->threads, NULL) : NULL;
     TapeRunner *r = tape_runner(run->tape, run->w->c->ir.ops, run->level, run->threads, over, arena);
     const size_t worker = tape_worker_scratch(r);
-    for (int i = 0; i < r->n_steps; i++)
-        run->w->chains += r->steps[i].chain != NULL;
+    for (int i = 0; i < r->n_steps; i++) {
+        const TapeStepRun *s = &r->steps[i];
+        run->w->chains += s->chain != NULL;
+        run->w->casts += s->word == TAPE_LOAD && s->arithmetic == ARITH_F32 && run->tape->in[s->argument]->dtype == I32;
+    }
     tape_place(r, arena_aligned(arena, tape_scratch(r)), arena_aligned(arena, worker * (size_t)run->threads), worker);
     tape_seed(r, tape_draws[0], tape_draws[1]);
     for (int turn = 0; turn < turns; turn++) {

@@ -11,6 +11,7 @@ typedef struct TapeCheck {
     int64_t channels, pieces;    /* tapes whose rows are channels, and those that walk them in pieces */
     int64_t contracts;           /* tapes behind products, run in blocks too */
     int64_t chains;              /* rows that were joined to one loop, in all runs */
+    int64_t casts;               /* whole numbers that were read as f32, likewise */
     bool wrong;                  /* a result differs; it was printed */
 } TapeCheck;
 

@@ -226,6 +226,58 @@ static Status check_codes(void *context)
     return OK;
 }
 
+/* ---- sums of codes ---- */
+
+/* Numbers of all sizes that a type has. */
+static Node *whole_numbers(Context *c, Build *b, DType d, const int64_t *dims)
+{
+    Tensor *t = tensor_new(&c->arena, type_tensor(&c->ir.types, d, 2, dims));
+    for (size_t i = 0; i < t->bytes; i++)
+        ((u8 *)t->data)[i] = (u8)((i + 1) * 2654435761u >> 13) & (d == BOOL ? 1 : 0xff);
+    return build_const(b, t);
+}
+
+/* Whole numbers that become floats: some are nothing else, one leaves as it is, one is read as what it was, too. */
+static Graph *sum_graph(Context *c, const int64_t *dims, bool cut)
+{
+    static const DType types[] = { I32, I8, U8, I16, BOOL, I64 };
+    Graph *g = graph_new(&c->ir, &c->arena, "f");
+    Build b = build_at_end(g);
+    const int64_t along = 1, by_row[] = { dims[0], 1 };
+    Node *y = graph_input(g, "s", type_tensor(&c->ir.types, F32, 2, by_row));
+    for (size_t i = 0; i < COUNT(types); i++) {
+        Node *x = whole_numbers(c, &b, types[i], dims);
+        y = binary(&b, OP_add, binary(&b, OP_mul, build_cast(&b, x, F32), build_scalar(&b, F32, 0.25)), y);
+    }
+    Node *u = whole_numbers(c, &b, U32, dims), *left = whole_numbers(c, &b, I32, dims);
+    Node *twice = binary(&b, OP_mul, build_cast(&b, u, F32), build_cast(&b, binary(&b, OP_add, u, u), F32));
+    Node *z = cut ? binary(&b, OP_sub, y, build_reduce(&b, OP_reduce_max, y, 1, &along)) : y;
+    graph_return(g, 3, (Node *[]){ z, twice, build_cast(&b, left, F32) }, NULL);
+    return g;
+}
+
+static Status check_sums(void *context)
+{
+    static const int64_t cases[][2] = { { 1, 64 }, { 70, 65 }, { 3, 1500 }, { 40, 7 } };
+    TapeCheck w = { .c = context };
+    for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+        const int64_t before = w.casts;
+        Graph *g = sum_graph(w.c, cases[i / 2], i % 2);
+        TRY(pass_run(pass_find("grow-fusion"), g, NULL));
+        TRY(pass_run(pass_find("drop-dead"), g, NULL));
+        assert_true(tape_check(&w, g, seed_of("sums", i)));
+        assert_true(w.casts > before);
+        assert_false(w.wrong);
+    }
+    return OK;
+}
+
+static void sums(void **state)
+{
+    (void)state;
+    with_context(check_sums);
+}
+
 /* ---- bits ---- */
 
 enum { ALL_FREE = -1, ROWS, CHANNELS };
@@ -463,9 +515,9 @@ static void bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_graphs), cmocka_unit_test(channels),  cmocka_unit_test(rows_by_themselves),
-        cmocka_unit_test(tables),        cmocka_unit_test(codes),     cmocka_unit_test(bits),
-        cmocka_unit_test(chains),        cmocka_unit_test(composites)
+        cmocka_unit_test(random_graphs), cmocka_unit_test(channels), cmocka_unit_test(rows_by_themselves),
+        cmocka_unit_test(tables),        cmocka_unit_test(codes),    cmocka_unit_test(sums),
+        cmocka_unit_test(bits),          cmocka_unit_test(chains),   cmocka_unit_test(composites)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
