@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "ops/kernels/level/turn.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -141,15 +143,17 @@ static const struct {
     [CODE_I16] = { pairs_int16_t, 0 },
 };
 
-/* Adds up what the words of lanes hold. */
-static void add_pairs(size_t lanes, const u32 *restrict words, i32 *restrict sums)
-{
-    LEVEL_VECTOR
-    for (size_t i = 0; i < lanes; i++)
-        sums[i] = (i32)((u32)sums[i] + (u32)(i32)(int16_t)words[i] + (u32)(i32)(int16_t)(words[i] >> 16));
-}
+/* Adds up what the words of lanes hold, so many of each, a group apart. */
+typedef void AddWords(size_t n, size_t group, size_t lanes, const u32 *words, i32 *sums);
 
-typedef void AddWords(size_t lanes, const u32 *words, i32 *sums);
+static void add_pairs(size_t n, size_t group, size_t lanes, const u32 *restrict words, i32 *restrict sums)
+{
+    for (size_t w = 0; w < n; w++, words += group) {
+        LEVEL_VECTOR
+        for (size_t i = 0; i < lanes; i++)
+            sums[i] = (i32)((u32)sums[i] + (u32)(i32)(int16_t)words[i] + (u32)(i32)(int16_t)(words[i] >> 16));
+    }
+}
 
 /* The words of all lanes, each group's `apart` from the one before it. */
 static void pack_lanes(const CodeLanes *c, PackGroup *pack, AddWords *add, size_t depth, size_t group,
@@ -159,11 +163,10 @@ static void pack_lanes(const CodeLanes *c, PackGroup *pack, AddWords *add, size_
     for (size_t i = 0; i < c->lanes; i += group, to += apart) {
         const size_t lanes = c->lanes - i < group ? c->lanes - i : group;
         pack(c, group, lanes, (const char *)codes + i * c->lane * size, to);
-        for (size_t w = 0; w < words; w++) {
+        for (size_t w = 0; lanes < group && w < words; w++)
             memset(to + w * group + lanes, 0, (group - lanes) * sizeof *to);
-            if (sums)
-                add(lanes, to + w * group, sums + i);
-        }
+        if (sums)
+            add(words, group, lanes, to, sums + i);
     }
 }
 
@@ -178,35 +181,80 @@ static void pack_columns_pairs(const CodeLanes *c, const void *codes, u32 *to, s
 }
 
 #ifdef BYTES
-/* Four codes, the signs of which are kept, or turned into those of the other kind. */
-static void quads(const CodeLanes *c, u32 flip, size_t group, size_t lanes, const uint8_t *restrict from,
-                  u32 *restrict to)
+/* Words of four codes for all whole words of k, the signs of which are kept, or turned into those of the other kind. */
+#ifdef __AVX512BW__
+/* The words of lanes that lie along k are theirs, turned. */
+static void words_along(const CodeLanes *c, u32 flip, size_t group, size_t lanes, const uint8_t *from, u32 *to)
 {
-    const size_t lane = c->lane, step = c->step;
-    for (size_t k = 0; k + 4 <= c->k; k += 4, from += 4 * step, to += group) {
-        if (lane == 1) {
-            LEVEL_VECTOR
-            for (size_t i = 0; i < lanes; i++)
-                to[i] = ((u32)from[i] | (u32)from[step + i] << 8 | (u32)from[2 * step + i] << 16 |
-                         (u32)from[3 * step + i] << 24) ^
-                        flip;
-        } else if (step == 1) {
-            for (size_t i = 0; i < lanes; i++) {
-                memcpy(to + i, from + i * lane, sizeof *to);
-                to[i] ^= flip;
-            }
-        } else {
-            for (size_t i = 0; i < lanes; i++) {
-                const uint8_t *f = from + i * lane;
-                to[i] = ((u32)f[0] | (u32)f[step] << 8 | (u32)f[2 * step] << 16 | (u32)f[3 * step] << 24) ^ flip;
-            }
-        }
+    const size_t words = c->k / 4;
+    turn_words_wide(lanes, words, from, c->lane, to, group);
+    for (size_t w = 0; flip && w < words; w++, to += group) {
+        LEVEL_VECTOR
+        for (size_t i = 0; i < lanes; i++)
+            to[i] ^= flip;
     }
+}
+
+static void words_across(const CodeLanes *c, u32 flip, size_t group, size_t lanes, const uint8_t *from, u32 *to)
+{
+    const __m512i turned = _mm512_set1_epi32((i32)flip);
+    for (size_t k = 0; k + 4 <= c->k; k += 4, from += 4 * c->step, to += group)
+        for (size_t i = 0; i < lanes; i += LANES) {
+            const __mmask16 some = (__mmask16)(lanes - i < LANES ? (1u << (lanes - i)) - 1 : 0xffff);
+            __m512i word = turned;
+            for (int s = 0; s < 4; s++) {
+                const __m128i codes = _mm_maskz_loadu_epi8(some, from + (size_t)s * c->step + i);
+                word = _mm512_xor_si512(word, _mm512_slli_epi32(_mm512_cvtepu8_epi32(codes), 8 * (unsigned)s));
+            }
+            _mm512_mask_storeu_epi32(to + i, some, word);
+        }
+}
+#else
+static void words_along(const CodeLanes *c, u32 flip, size_t group, size_t lanes, const uint8_t *from, u32 *to)
+{
+    for (size_t k = 0; k + 4 <= c->k; k += 4, from += 4, to += group)
+        for (size_t i = 0; i < lanes; i++) {
+            memcpy(to + i, from + i * c->lane, sizeof *to);
+            to[i] ^= flip;
+        }
+}
+
+static void words_across(const CodeLanes *c, u32 flip, size_t group, size_t lanes, const uint8_t *restrict from,
+                         u32 *restrict to)
+{
+    const size_t step = c->step;
+    for (size_t k = 0; k + 4 <= c->k; k += 4, from += 4 * step, to += group) {
+        LEVEL_VECTOR
+        for (size_t i = 0; i < lanes; i++)
+            to[i] = ((u32)from[i] | (u32)from[step + i] << 8 | (u32)from[2 * step + i] << 16 |
+                     (u32)from[3 * step + i] << 24) ^
+                    flip;
+    }
+}
+#endif
+
+static void words_apart(const CodeLanes *c, u32 flip, size_t group, size_t lanes, const uint8_t *from, u32 *to)
+{
+    const size_t step = c->step;
+    for (size_t k = 0; k + 4 <= c->k; k += 4, from += 4 * step, to += group)
+        for (size_t i = 0; i < lanes; i++) {
+            const uint8_t *f = from + i * c->lane;
+            to[i] = ((u32)f[0] | (u32)f[step] << 8 | (u32)f[2 * step] << 16 | (u32)f[3 * step] << 24) ^ flip;
+        }
+}
+
+/* The words of lanes, the last of which may be of fewer codes. */
+static void quads(const CodeLanes *c, u32 flip, size_t group, size_t lanes, const uint8_t *from, u32 *to)
+{
+    const size_t whole = c->k / 4, step = c->step;
+    (c->lane == 1 ? words_across : step == 1 ? words_along : words_apart)(c, flip, group, lanes, from, to);
+    from += 4 * whole * step;
+    to += whole * group;
     const size_t rest = c->k % 4;
     for (size_t i = 0; rest && i < lanes; i++) {
         to[i] = 0;
         for (size_t s = 0; s < rest; s++)
-            to[i] |= (u32)(from[i * lane + s * step] ^ (flip & 0xff)) << 8 * s;
+            to[i] |= (u32)(from[i * c->lane + s * step] ^ (flip & 0xff)) << 8 * s;
     }
 }
 
@@ -222,22 +270,34 @@ static void quads_turned(const CodeLanes *c, size_t group, size_t lanes, const v
     quads(c, TURN_SIGN * 0x01010101u, group, lanes, codes, to);
 }
 
-static void add_plain(size_t lanes, const u32 *restrict words, i32 *restrict sums)
+static void add_plain(size_t n, size_t group, size_t lanes, const u32 *restrict words, i32 *restrict sums)
 {
-    LEVEL_VECTOR
-    for (size_t i = 0; i < lanes; i++) {
-        const u32 w = words[i];
-        sums[i] = (i32)((u32)sums[i] + (w & 0xff) + (w >> 8 & 0xff) + (w >> 16 & 0xff) + (w >> 24));
+    for (size_t k = 0; k < n; k++, words += group) {
+        LEVEL_VECTOR
+        for (size_t i = 0; i < lanes; i++) {
+            const u32 w = words[i];
+            sums[i] = (i32)((u32)sums[i] + (w & 0xff) + (w >> 8 & 0xff) + (w >> 16 & 0xff) + (w >> 24));
+        }
     }
 }
 
-static void add_signed(size_t lanes, const u32 *restrict words, i32 *restrict sums)
+/* Whole panels are multiplied with ones. */
+static void add_signed(size_t n, size_t group, size_t lanes, const u32 *restrict words, i32 *restrict sums)
 {
-    LEVEL_VECTOR
-    for (size_t i = 0; i < lanes; i++) {
-        const u32 w = words[i];
-        const i32 four = (i32)(int8_t)w + (i32)(int8_t)(w >> 8) + (i32)(int8_t)(w >> 16) + (i32)(int8_t)(w >> 24);
-        sums[i] = (i32)((u32)sums[i] + (u32)four);
+    const V one = ONE(0x01010101);
+    for (size_t j = 0; lanes == WIDTH && j < VECTORS; j++) {
+        V sum = LOAD(sums + j * LANES);
+        for (size_t k = 0; k < n; k++)
+            sum = BYTES(sum, one, LOAD(words + k * group + j * LANES));
+        STORE(sums + j * LANES, sum);
+    }
+    for (size_t k = 0; lanes < WIDTH && k < n; k++, words += group) {
+        LEVEL_VECTOR
+        for (size_t i = 0; i < lanes; i++) {
+            const u32 w = words[i];
+            const i32 four = (i32)(int8_t)w + (i32)(int8_t)(w >> 8) + (i32)(int8_t)(w >> 16) + (i32)(int8_t)(w >> 24);
+            sums[i] = (i32)((u32)sums[i] + (u32)four);
+        }
     }
 }
 
