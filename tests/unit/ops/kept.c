@@ -1,15 +1,16 @@
 /* What calls make of constants and keep from run to run: made once, by a call that ended well, and of constants alone. */
 #include "ops/contract/contract.h"
 #include "ops/machine/caller.h"
-#include "ops/window/window.h"
+#include "ops/quant/words.h"
 #include "support/calls.h"
 
 typedef struct Case {
     const char *name;
     Node *(*build)(Build *b, Rng *rng);
+    int weights; /* the operand of which something is kept */
 } Case;
 
-/* Of values from `seed` on for the first operand: the second is the same in all graphs. */
+/* Of values from `seed` on for the data: weights are the same in all graphs. */
 static Node *product(Build *b, Rng *rng, DType dtype, bool turned)
 {
     Node *x = DRAW(b, rng, dtype, 9, 70);
@@ -55,10 +56,32 @@ static Node *convolution_of_codes(Build *b, Rng *rng)
     return CALL(b, conv_integer, x, sample_tensor(b, &same, I8, 4, (int64_t[]){ 10, 6, 3, 3 }, -127, 127));
 }
 
+/* Whose sums become codes as they are made. */
+static Node *convolution_to_codes(Build *b, Rng *rng)
+{
+    enum { ROWS = 10 };
+    static const int64_t rows = ROWS;
+    Rng same = { 5 };
+    const QconvAttr at = { .conv.group = 1, .codes.gain = 1 };
+    Node *ins[] = { [QCONV_X] = sample_tensor(b, rng, U8, 4, (int64_t[]){ 2, 6, 20, 20 }, 0, 255),
+                    [QCONV_X_SCALE] = build_scalar(b, F32, 0.01),
+                    [QCONV_X_ZERO] = build_scalar(b, U8, 7),
+                    [QCONV_W] = sample_tensor(b, &same, I8, 4, (int64_t[]){ ROWS, 6, 3, 3 }, -127, 127),
+                    [QCONV_W_SCALE] = sample_tensor(b, &same, F32, 1, &rows, 0.01, 0.02),
+                    [QCONV_W_ZERO] = build_scalar(b, I8, 0),
+                    [QCONV_Y_SCALE] = build_scalar(b, F32, 0.1),
+                    [QCONV_Y_ZERO] = build_scalar(b, I8, -5) };
+    return build_node(b, OP_qconv, &at, COUNT(ins), ins);
+}
+
 static const Case cases[] = {
-    { "product of f32", product_f32 },     { "turned product of f32", turned_f32 },
-    { "product of f64", product_f64 },     { "product of codes", product_of_codes },
-    { "convolution of f32", convolution }, { "convolution of codes", convolution_of_codes },
+    { "product of f32", product_f32, 1 },
+    { "turned product of f32", turned_f32, 1 },
+    { "product of f64", product_f64, 1 },
+    { "product of codes", product_of_codes, 1 },
+    { "convolution of f32", convolution, 1 },
+    { "convolution of codes", convolution_of_codes, 1 },
+    { "convolution to codes", convolution_to_codes, QCONV_W },
 };
 
 typedef struct Trial {
@@ -67,7 +90,7 @@ typedef struct Trial {
     Caller *caller;
     EvalKept kept;
     Node *node; /* whose operands are those of the call */
-    const Tensor *in[2];
+    const Tensor *in[QCONV_BIAS];
     Tensor *out;
 } Trial;
 
@@ -78,15 +101,15 @@ static Status call(Trial *t)
     return caller_call_one(t->caller, &one);
 }
 
-/* From now on the call is on other data, but for the second operand. */
+/* From now on the call is on other data, but for the weights. */
 static const Tensor *with_data(Trial *t, uint64_t seed)
 {
     Build b = fresh(t->c);
     Rng rng = { seed };
     t->node = t->k->build(&b, &rng);
     assert_non_null(t->node);
-    t->in[0] = constant(in(t->node, 0));
-    t->in[1] = t->in[1] ? t->in[1] : constant(in(t->node, 1));
+    for (int i = 0; i < t->node->n_in; i++)
+        t->in[i] = i == t->k->weights && t->in[i] ? t->in[i] : constant(in(t->node, i));
     const Tensor *want = value_of(t->c, t->node, NULL);
     t->out = tensor_new(&t->c->arena, want->type);
     return want;
@@ -99,9 +122,9 @@ static void check_case(Trial *t, _Atomic int *stop)
     require(call(t) == INTERRUPTED && !t->kept.made, "%s: stopped, it has made it\n", t->k->name);
     *stop = 0;
     require(call(t) == OK && tensor_same(t->out, want), "%s: the first run differs\n", t->k->name);
-    require(t->kept.at && t->kept.made && t->kept.operand == 1, "%s: nothing is kept\n", t->k->name);
+    require(t->kept.at && t->kept.made && t->kept.operand == t->k->weights, "%s: nothing is kept\n", t->k->name);
     want = with_data(t, 2);
-    memset(t->in[1]->data, 1, t->in[1]->bytes); /* nobody looks there any more */
+    memset(t->in[t->k->weights]->data, 1, t->in[t->k->weights]->bytes); /* nobody looks there any more */
     require(call(t) == OK && tensor_same(t->out, want), "%s: a later run differs\n", t->k->name);
     t->kept.constants = 0; /* it is no constant: now it is looked at */
     require(call(t) == OK && !tensor_same(t->out, want), "%s: something is kept of what changes\n", t->k->name);
@@ -109,8 +132,8 @@ static void check_case(Trial *t, _Atomic int *stop)
 
 static void check_refused(Trial *t)
 {
-    t->in[1] = NULL;
-    t->kept = (EvalKept){ .keeper = t->kept.keeper, .constants = 2 };
+    t->in[t->k->weights] = NULL;
+    t->kept = (EvalKept){ .keeper = t->kept.keeper, .constants = 1u << t->k->weights };
     *t->kept.keeper->left = 100;
     const Tensor *want = with_data(t, 3);
     for (int i = 0; i < 2; i++)
@@ -131,7 +154,7 @@ static Status all_cases(void *arg)
         Trial t = { .c = c,
                     .k = &cases[i],
                     .caller = caller_open(&c->ir, &options, &c->arena, &c->heap, &scratch),
-                    .kept = { .keeper = &keeper, .constants = 2 } };
+                    .kept = { .keeper = &keeper, .constants = 1u << cases[i].weights } };
         check_case(&t, &stop);
         check_refused(&t);
         caller_close(t.caller);
