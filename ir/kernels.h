@@ -4,7 +4,7 @@
 
 #include "ir/program.h"
 
-enum { CUDA_KERNELS = 8 }; /* of a launch: a product's, and those of a tape; or those that a card writes */
+enum { CUDA_KERNELS = 64 }; /* of a launch: a product's, and those of a tape; or those that a card writes */
 
 /* What makes a product in the place of a kernel: its maker's. */
 typedef struct KernelProduct KernelProduct;

@@ -4,6 +4,8 @@
 
 #include "codegen/cuda/cuda_calls.h"
 #include "ops/card/cards.h"
+#include "ops/card/reduction.h"
+#include "ops/fold/reduce_axes.h"
 #include "ops/kernels/panel.h"
 
 enum { MOST_BLOCKS = 0x7fffffff, BIAS = 2 };
@@ -19,16 +21,19 @@ static const char *check_types(const Node *call, int n_out)
 {
     for (int i = 0; i < call->n_in; i++)
         if (in(call, i) && (in(call, i)->type->kind != TYPE_TENSOR || !cuda_storage(in(call, i)->type->dtype)))
-            return "an operand whose elements share bytes, or are no numbers";
+            return "an operand of a type that kernels do not know";
     for (int i = 0; i < n_out; i++)
         if (!cuda_storage(access_result(call, i)->dtype))
-            return "a result whose elements share bytes, or are no numbers";
+            return "a result of a type that kernels do not know";
     return NULL;
 }
 
 void cuda_call_head(CallMaker *m, const char *part, int64_t blocks, int threads)
 {
+    BUG_IF(m->w.arena->memory, m->launch->n == CUDA_KERNELS);
     CudaKernel *k = &m->launch->kernels[m->launch->n++];
+    const Node *call = m->whole ? m->whole : m->call;
+    const char *in_name = m->whole ? "arg" : "in", *out_name = m->whole ? "res" : "out";
     Text *out = m->w.out;
     if (m->launch->n > 1)
         text_char(out, '\n');
@@ -36,13 +41,21 @@ void cuda_call_head(CallMaker *m, const char *part, int64_t blocks, int threads)
     /* sums of a warp want registers more than a processor wants blocks */
     text_printf(out, "extern \"C\" __global__ void __launch_bounds__(%d%s)\n%s(", threads, m->tensor ? ", 1" : "",
                 k->name);
-    for (int i = 0, at = 0; i < m->call->n_in; i++)
-        if (in(m->call, i))
-            text_printf(out, "const %s *in%d, ", cuda_storage(in(m->call, i)->type->dtype), at++);
-    for (int i = 0; i < type_results(m->call->type); i++)
-        text_printf(out, "%s *out%d, ", cuda_storage(cuda_call_result(m, i)->dtype), i);
-    text_printf(out, "%s%su8 *scratch)\n{\n", m->launch->draws ? "const u64 *draws, " : "",
-                m->launch->refuses ? "u32 *refused, " : "");
+    for (int i = 0, at = 0; i < call->n_in; i++)
+        if (in(call, i)) {
+            const DType d = in(call, i)->type->dtype;
+            text_printf(out, "const %s *%s%d, ", cuda_memory(d), cuda_packed(d) ? "packed" : in_name, at++);
+        }
+    for (int i = 0; i < type_results(call->type); i++) {
+        const DType d = access_result(call, i)->dtype;
+        text_printf(out, "%s *%s%d, ", cuda_memory(d), cuda_packed(d) ? "packing" : out_name, i);
+    }
+    text_printf(out, "%s%su8 *%s)\n{\n", m->launch->draws ? "const u64 *draws, " : "",
+                m->launch->refuses ? "u32 *refused, " : "", m->apart || m->whole ? "room" : "scratch");
+    if (m->whole)
+        cuda_own_factors(m);
+    else
+        cuda_call_apart(m);
 }
 
 void cuda_call_open(CallMaker *m, const char *part, int64_t threads)
@@ -102,11 +115,18 @@ void cuda_call_factor(const CallMaker *m, int operand, const char *name, int at)
 
 /* ---- sums of products ---- */
 
+/* A product of integers, whose sums wrap in any order. */
+static bool is_whole_product(const CallMaker *m)
+{
+    return op_of(m->call)->access.kind == ACCESS_CONTRACT && m->w.it.order == ORDER_ANY &&
+           !dtype_is_float(in(m->call, 0)->type->dtype);
+}
+
 static const char *check_chain(const CallMaker *m)
 {
     const Iteration *it = &m->w.it;
     const Access *bias = m->call->n_in > BIAS && in(m->call, BIAS) ? &it->in[BIAS] : NULL;
-    if (it->order != ORDER_FMA || it->n_out != 1 || it->n_in < 2 || it->n_in > BIAS + 1)
+    if ((it->order != ORDER_FMA && !is_whole_product(m)) || it->n_out != 1 || it->n_in < 2 || it->n_in > BIAS + 1)
         return "a call of its own kind";
     if (it->in[0].reach != REACH_AFFINE || it->in[1].reach != REACH_AFFINE || it->fill_by != NO_OPERAND ||
         it->fill != 0 || it->begins != NO_OPERAND)
@@ -135,12 +155,15 @@ static const char *bias_place(const CallMaker *m)
 
 static void print_term(const CallMaker *m, int indent, bool segments)
 {
-    const char *t = dtype_name(m->arithmetic);
+    const char *t = dtype_name(m->arithmetic), *bits = dtype_bits(m->arithmetic) == 32 ? "u32" : "u64";
     const int at = 4 * indent;
     Text *out = m->w.out;
     cuda_call_factor(m, 0, "x", at);
     cuda_call_factor(m, 1, "y", at);
-    text_printf(out, "%*ssum = fma_%s(x, y, sum);\n", at, "", t);
+    if (dtype_is_float(m->arithmetic))
+        text_printf(out, "%*ssum = fma_%s(x, y, sum);\n", at, "", t);
+    else
+        text_printf(out, "%*ssum = (%s)((%s)sum + (%s)x * (%s)y);\n", at, "", t, bits, bits, bits);
     if (!segments)
         return;
     text_printf(out, "%*sif (++terms == %d) {\n", at, "", PANEL_SEGMENT);
@@ -172,15 +195,17 @@ void cuda_call_total(const CallMaker *m, bool segments, int indent)
                 cuda_store(&m->words, m->arithmetic, cuda_call_result(m, 0)->dtype, value));
 }
 
-static const char *print_chain(CallMaker *m)
+const char *cuda_chain(CallMaker *m)
 {
-    const bool segments = cuda_walk_points(&m->w) > PANEL_SEGMENT;
+    const bool whole = is_whole_product(m), segments = !whole && cuda_walk_points(&m->w) > PANEL_SEGMENT;
     const char *t, *why = check_chain(m);
     if (why)
         return why;
-    m->arithmetic = in(m->call, 0)->type->dtype == F64 ? F64 : F32;
+    m->arithmetic = dtype_wide(in(m->call, 0)->type->dtype);
+    if (whole && cuda_call_result(m, 0)->dtype == I32)
+        m->arithmetic = I32; /* nothing above its bits is kept */
     t = dtype_name(m->arithmetic);
-    if (cuda_tile(m))
+    if (!whole && cuda_tile(m))
         return NULL;
     cuda_call_open(m, "chain", cuda_walk_elements(&m->w));
     why = cuda_walk_from_result(&m->w, 1);
@@ -273,20 +298,55 @@ static const char *print_copy(CallMaker *m)
 }
 
 /* Those that a card writes itself, or those that its walk gives. */
-static const char *print_kernels(CallMaker *m, Text *text)
+static const char *print_own(CallMaker *m, Text *text)
 {
     const OpDef *def = op_of(m->call);
+    Reduction r;
+    if (cuda_product(m) || cuda_own(m))
+        return NULL;
+    if (def->expand && !def->access.iterate)
+        return "a composite, which its parts compute";
+    const char *why = cuda_walk_open(&m->w, text, m->call);
+    if (why)
+        return why;
+    if (reduction_of(m->call, &r))
+        return cuda_reduce(m);
+    if (m->w.it.order == ORDER_FMA || is_whole_product(m))
+        return cuda_chain(m);
+    return m->w.it.order == ORDER_PLACE ? cuda_scatter(m) : print_copy(m);
+}
+
+static bool makes_nothing(const CallMaker *m)
+{
+    bool any = op_of(m->call)->access.refuses;
+    for (int i = 0; i < type_results(m->call->type); i++)
+        any = any || !type_known(cuda_call_result(m, i)) || type_elements(cuda_call_result(m, i));
+    return !any;
+}
+
+/* Without elements there is nothing to do, which no host has to do either: a kernel of no blocks. */
+static void print_nothing(CallMaker *m)
+{
+    cuda_call_head(m, "nothing", 0, CUDA_THREADS);
+    cuda_call_close(m);
+}
+
+static const char *print_kernels(CallMaker *m, Text *text)
+{
     m->w = (CudaWalk){ .out = text, .arena = text->arena, .call = m->call };
     m->words = (CudaMaker){ .out = text, .arena = text->arena };
     const char *why = check_types(m->call, type_results(m->call->type));
-    if (why || cuda_product(m) || cuda_own(m))
-        return why;
-    why = def->expand ? "a composite, which its parts compute" : cuda_walk_open(&m->w, text, m->call);
     if (why)
         return why;
-    if (m->w.it.order == ORDER_FMA)
-        return print_chain(m);
-    return m->w.it.order == ORDER_PLACE ? cuda_scatter(m) : print_copy(m);
+    if (makes_nothing(m)) {
+        print_nothing(m);
+        return NULL;
+    }
+    cuda_call_unpack(m);
+    why = print_own(m, text);
+    if (!why)
+        cuda_call_pack(m);
+    return why;
 }
 
 const char *cuda_print_call(Text *out, const KernelTarget *target, const Node *call, const char *name,

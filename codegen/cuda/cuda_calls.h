@@ -1,5 +1,5 @@
 /* What the files that print kernels of calls share: cuda_call.c (which kernels there are, products, moves), cuda_scatter.c,
- * cuda_own.c, cuda_product.c, cuda_tile.c. */
+ * cuda_own.c, cuda_packed.c, cuda_product.c, cuda_reduce.c, cuda_tile.c. */
 #ifndef CODEGEN_CUDA_CUDA_CALLS_H
 #define CODEGEN_CUDA_CUDA_CALLS_H
 
@@ -15,6 +15,13 @@ typedef struct CallMaker {
     DType arithmetic; /* of sums */
     KernelTarget target;
     bool tensor; /* what comes next multiplies by tensor cores */
+    int64_t *in_apart,
+        *out_apart; /* by operand and result whose elements share bytes: where they lie in the scratch, one by one */
+    size_t apart;   /* bytes of these */
+    /* of a product that is a part of another call: this one, whose arguments its kernels have; null: it is none */
+    const Node *whole;
+    const struct OwnProduct *product; /* where its factors lie */
+    size_t room;                      /* where its own scratch begins */
 } CallMaker;
 
 /* The type of a result of the call, and the number of an operand among those that there are. */
@@ -49,6 +56,20 @@ bool cuda_product(CallMaker *m);
 
 /* Prints the kernels that the card of the call writes itself; false: it writes none. */
 bool cuda_own(CallMaker *m);
+
+/* Prints the kernels of a sum of products that the call is, by its walk; null, or why there are none. */
+const char *cuda_chain(CallMaker *m);
+
+/* Prints the kernel of a reduction; null, or why there is none. */
+const char *cuda_reduce(CallMaker *m);
+
+/* Prints the kernels before and behind those of a call some of whose elements share bytes, and names for those kernels. */
+void cuda_call_unpack(CallMaker *m);
+void cuda_call_pack(CallMaker *m);
+void cuda_call_apart(const CallMaker *m);
+
+/* Names for what the kernels of a product read and make that is a part of another call. */
+void cuda_own_factors(const CallMaker *m);
 
 /* Prints the kernels of updates that go where indices say, one after the other; null, or why there are none. */
 const char *cuda_scatter(CallMaker *m);

@@ -87,12 +87,15 @@ void cuda_open_kernel(CudaMaker *m, const char *part, int64_t blocks, int thread
     text_printf(m->out, "%s(", k->name);
     const int column = (int)(m->out->n - begin);
     for (int i = 0; i < t->n_in; i++)
-        add_parameter(m, arena_printf(m->arena, "const %s *in%d,", cuda_storage(t->in[i]->dtype), i), &begin, column);
+        add_parameter(m, arena_printf(m->arena, "const %s *in%d,", cuda_memory(t->in[i]->dtype), i), &begin, column);
     for (int i = 0; i < t->n_out; i++)
-        add_parameter(m, arena_printf(m->arena, "%s *out%d,", cuda_storage(t->out[i]->dtype), i), &begin, column);
+        add_parameter(m, arena_printf(m->arena, "%s *out%d,", cuda_memory(t->out[i]->dtype), i), &begin, column);
     if (m->launch->draws)
         add_parameter(m, "const u64 *draws,", &begin, column);
     add_parameter(m, "u8 *scratch)\n{\n", &begin, column);
+    for (int i = 0; i < t->n_out; i++)
+        if (m->apart_at[i] != CUDA_NOWHERE)
+            text_printf(m->out, "    u8 *const apart%d = scratch + %" PRId64 ";\n", i, m->apart_at[i]);
 }
 
 void cuda_close_kernel(const CudaMaker *m)
@@ -183,7 +186,7 @@ static void print_store(const CudaMaker *m, const TapeStep *s, const char *index
 {
     const char *value = arena_printf(m->arena, "r%d", s->in[0]);
     cuda_indent(m, indent);
-    text_printf(m->out, "out%d[%s] = %s;\n", s->out, index,
+    text_printf(m->out, "%s%d[%s] = %s;\n", m->apart_at[s->out] == CUDA_NOWHERE ? "out" : "apart", s->out, index,
                 cuda_store(m, s->arithmetic, m->tape->out[s->out]->dtype, value));
 }
 
@@ -207,4 +210,28 @@ void cuda_print_stores(const CudaMaker *m, bool by_row, const char *index, int i
     for (int i = 0; i < m->tape->n_steps; i++)
         if (cuda_leaves(m->tape, &m->tape->steps[i], by_row))
             print_store(m, &m->tape->steps[i], index, indent);
+}
+
+/* ---- results whose elements share bytes ---- */
+
+static void pack(CudaMaker *m, int result)
+{
+    const Type *type = m->tape->out[result];
+    size_t bytes;
+    if (!type_bytes(type, &bytes) || !bytes)
+        return;
+    const int64_t n = (int64_t)bytes;
+    cuda_open_kernel(m, arena_printf(m->arena, "pack%d", result), (n + CUDA_THREADS - 1) / CUDA_THREADS, CUDA_THREADS);
+    text_printf(m->out, "    const %s b = %s * %d + threadIdx.x;\n    if (b >= %" PRId64 ")\n        return;\n",
+                m->index, m->block, CUDA_THREADS, n);
+    text_printf(m->out, "    out%d[b] = %s;\n", result,
+                cuda_byte(m->arena, type->dtype, arena_printf(m->arena, "apart%d", result), "b", type_elements(type)));
+    cuda_close_kernel(m);
+}
+
+void cuda_pack(CudaMaker *m)
+{
+    for (int i = 0; i < m->tape->n_out; i++)
+        if (m->apart_at[i] != CUDA_NOWHERE)
+            pack(m, i);
 }

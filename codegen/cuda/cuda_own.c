@@ -2,8 +2,10 @@
 #include <inttypes.h>
 
 #include "codegen/cuda/cuda_calls.h"
+#include "ir/build.h"
 #include "ops/card/own_kernel.h"
 #include "ops/card/reduction.h"
+#include "ops/contract/contract.h"
 
 static void name_operand(const CallMaker *m, int i)
 {
@@ -59,6 +61,67 @@ static void print_kernel(CallMaker *m, const OwnKernel *k)
     cuda_call_close(m);
 }
 
+/* ---- products ---- */
+
+static Node *stack_input(Graph *g, const OwnMatrices *m)
+{
+    return graph_input(g, NULL, type_tensor(&g->ir->types, m->type, 3, (const int64_t[]){ m->n, m->rows, m->columns }));
+}
+
+/* A call that is this product, in a graph of its own. */
+static Node *call_of(const CallMaker *m, const OwnProduct *p)
+{
+    Graph *g = graph_new(m->call->graph->ir, m->w.arena, "product");
+    Node *const factors[] = { stack_input(g, &p->a), stack_input(g, &p->b) };
+    Build b = build_at_end(g);
+    const MatmulAttr at = { .ta = p->ta, .tb = p->tb, .out = p->d.type == p->a.type ? 0 : (int)p->d.type + 1 };
+    return build_node(&b, OP_matmul, &at, 2, factors);
+}
+
+static const char *place_text(const CallMaker *m, const OwnMatrices *p)
+{
+    if (p->where == OWN_SCRATCH)
+        return arena_printf(m->w.arena, "(room + %zu)", p->at);
+    if (p->where == OWN_RESULT)
+        return arena_printf(m->w.arena, "res%d", p->number);
+    int at = 0;
+    for (int i = 0; i < p->number; i++)
+        at += in(m->whole, i) != NULL;
+    return arena_printf(m->w.arena, "arg%d", at);
+}
+
+void cuda_own_factors(const CallMaker *m)
+{
+    const OwnProduct *p = m->product;
+    const OwnMatrices *const factors[] = { &p->a, &p->b };
+    Text *out = m->w.out;
+    for (int i = 0; i < 2; i++) {
+        const char *type = cuda_storage(factors[i]->type);
+        text_printf(out, "    const %s *const in%d = (const %s *)%s;\n", type, i, type, place_text(m, factors[i]));
+    }
+    const char *type = cuda_storage(p->d.type);
+    text_printf(out, "    %s *const out0 = (%s *)%s;\n", type, type, place_text(m, &p->d));
+    text_printf(out, "    u8 *const scratch = room + %zu;\n", m->room);
+}
+
+/* The kernels of the product stand among those of the call. */
+static bool print_product(CallMaker *m, const OwnKernel *k)
+{
+    CallMaker part = *m;
+    size_t *scratch = &m->launch->scratch;
+    const size_t before = *scratch;
+    part.call = call_of(m, k->product);
+    part.whole = m->call;
+    part.product = k->product;
+    part.room = before;
+    part.name = arena_printf(m->w.arena, "%s_%s", m->name, k->part);
+    part.tensor = false;
+    *scratch = 0;
+    const bool made = !cuda_walk_open(&part.w, m->w.out, part.call) && !cuda_chain(&part);
+    *scratch = before + *scratch;
+    return made;
+}
+
 static bool all_known(const Node *call)
 {
     for (int i = 0; i < call->n_in; i++)
@@ -76,11 +139,20 @@ bool cuda_own(CallMaker *m)
     OwnKernels own = { .arena = m->w.arena };
     if (!def->access.kernels || !all_known(m->call) || !def->access.kernels(m->call, &own))
         return false;
+    bool made = true;
+    size_t most = own.scratch;
     m->launch->draws = own.draws;
-    m->launch->scratch = own.scratch;
     names(m, true);
-    for (int i = 0; i < own.n; i++)
-        print_kernel(m, &own.list[i]);
+    for (int i = 0; i < own.n && made; i++) {
+        m->launch->scratch = own.scratch;
+        if (own.list[i].product)
+            made = print_product(m, &own.list[i]);
+        else
+            print_kernel(m, &own.list[i]);
+        most = m->launch->scratch > most ? m->launch->scratch : most;
+    }
     names(m, false);
+    BUG_IF(m->w.arena->memory, !made);
+    m->launch->scratch = most;
     return true;
 }

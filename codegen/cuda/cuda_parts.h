@@ -28,6 +28,7 @@ typedef struct CudaMaker {
     int *level;        /* by register: how many phases of reductions stand before it */
     int64_t *kept_at;  /* by register: where the scratch keeps its rows; CUDA_NOWHERE */
     int64_t *parts_at; /* by result: where the scratch has its parts */
+    int64_t *apart_at; /* by result whose elements share bytes: where they lie in the scratch, one by one */
     int64_t segments;  /* of a row, or of all */
     bool has_rows, has_columns;
     bool *known; /* by register: the kernel under way has it in all its threads */
@@ -42,8 +43,19 @@ typedef struct CudaPlace {
 
 /* ---- cuda_words.c ---- */
 
-/* The C type of the elements of a type in memory. */
+/* The C type of an element that lies by itself; null: kernels know no such elements. */
 const char *cuda_storage(DType d);
+
+/* Whether several elements of a type share a byte; the C type of what an array of elements consists of. */
+bool cuda_packed(DType d);
+static inline const char *cuda_memory(DType d)
+{
+    return cuda_packed(d) ? "u8" : cuda_storage(d);
+}
+
+/* The element of an array at a place, as if it lay by itself; and a byte of a packed array of n, from one whose elements do. */
+const char *cuda_element(Arena *arena, DType d, const char *array, const char *place);
+const char *cuda_byte(Arena *arena, DType d, const char *array, const char *byte, int64_t n);
 
 /* A number of an arithmetic as an element of a type is stored, and what is stored as a number of an arithmetic. */
 const char *cuda_store(const CudaMaker *m, DType arithmetic, DType to, const char *value);
@@ -108,6 +120,9 @@ void cuda_name_parts(const CudaMaker *m);
 void cuda_name_kept(const CudaMaker *m);
 
 /* ---- cuda_rows.c, cuda_columns.c ---- */
+
+/* Packs what lies apart in the scratch to where it leaves. */
+void cuda_pack(CudaMaker *m);
 
 /* Prints one kernel. */
 void cuda_map(CudaMaker *m);

@@ -35,13 +35,17 @@ static const char *check_types(const Tape *t)
 {
     for (int i = 0; i < t->n_in; i++)
         if (!cuda_storage(t->in[i]->dtype))
-            return "an argument whose elements share bytes, or are no numbers";
+            return "an argument of a type that kernels do not know";
     for (int i = 0; i < t->n_out; i++)
         if (!cuda_storage(t->out[i]->dtype))
-            return "a result whose elements share bytes, or are no numbers";
+            return "a result of a type that kernels do not know";
     for (int i = 0; i < t->n_steps; i++)
         if (t->steps[i].word == TAPE_ROUND && !cuda_storage(t->steps[i].through))
-            return "a rounding to a type whose elements share bytes, or are no numbers";
+            return "a rounding to a type that kernels do not know";
+    for (int i = 0; i < t->n_steps; i++)
+        if ((t->steps[i].word == TAPE_FOLD_COLUMN || t->steps[i].word == TAPE_FOLD_ALL) &&
+            cuda_packed(t->out[t->steps[i].out]->dtype))
+            return "a reduction whose results share bytes";
     return NULL;
 }
 
@@ -122,6 +126,21 @@ static void place_parts(CudaMaker *m)
     }
 }
 
+/* Threads that share a byte would write over each other. */
+static void place_packed(CudaMaker *m)
+{
+    const Tape *t = m->tape;
+    m->apart_at = NEWS(m->arena, int64_t, t->n_out + 1);
+    for (int i = 0; i < t->n_out; i++)
+        m->apart_at[i] = CUDA_NOWHERE;
+    for (int i = 0; i < t->n_out; i++)
+        if (cuda_packed(t->out[i]->dtype)) {
+            m->apart_at[i] = (int64_t)m->launch->scratch;
+            m->launch->scratch +=
+                ((size_t)type_elements(t->out[i]) + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
+        }
+}
+
 static bool stores_rows(const Tape *t)
 {
     for (int i = 0; i < t->n_steps; i++)
@@ -149,6 +168,7 @@ static void place(CudaMaker *m)
     if (m->has_rows && m->has_columns)
         keep_rows(m);
     place_parts(m);
+    place_packed(m);
     m->launch->draws = count(t, TAPE_DRAW) > 0;
 }
 
@@ -187,5 +207,6 @@ const char *cuda_print(Text *out, const Tape *t, const OpTable *ops, const char 
         cuda_map(&m);
     if (m.has_columns || count(t, TAPE_FOLD_ALL))
         cuda_join(&m);
+    cuda_pack(&m);
     return NULL;
 }

@@ -15,13 +15,18 @@ void cuda_indent(const CudaMaker *m, int indent)
 
 /* ---- elements in memory ---- */
 
-/* Element types: how they lie, and the function that widens a narrow float; null where the C type says it all. */
+/* Element types: how one lies by itself, and the function that widens a narrow float; null where the C type says it all. */
 typedef struct Storage {
     const char *type, *format, *tail;
 } Storage;
 
 static const Storage storages[DTYPE_COUNT] = {
     [BOOL] = { "u8", NULL, NULL },
+    [BIT] = { "u8", NULL, NULL },
+    [I2] = { "i8", NULL, NULL },
+    [U2] = { "u8", NULL, NULL },
+    [I4] = { "i8", NULL, NULL },
+    [U4] = { "u8", NULL, NULL },
     [I8] = { "i8", NULL, NULL },
     [U8] = { "u8", NULL, NULL },
     [I16] = { "i16", NULL, NULL },
@@ -46,13 +51,58 @@ const char *cuda_storage(DType d)
     return storages[d].type;
 }
 
+bool cuda_packed(DType d)
+{
+    return storages[d].type && dtype_bits(d) < 8;
+}
+
+/* The low bits of an integer as an element that lies by itself. */
+static const char *low_bits(Arena *arena, DType d, const char *value)
+{
+    const int mask = (1 << dtype_bits(d)) - 1, sign = 1 << (dtype_bits(d) - 1);
+    if (dtype_class(d) == CLASS_INT)
+        return arena_printf(arena, "(i8)(((i32)(%s & %d) ^ %d) - %d)", value, mask, sign, sign);
+    return arena_printf(arena, "(u8)(%s & %d)", value, mask);
+}
+
+const char *cuda_element(Arena *arena, DType d, const char *array, const char *place)
+{
+    const int bits = dtype_bits(d), each = bits < 8 ? 8 / bits : 1;
+    if (!cuda_packed(d))
+        return arena_printf(arena, "%s[%s]", array, place);
+    return low_bits(arena, d,
+                    arena_printf(arena, "(%s[(%s) / %d] >> (%s) %% %d * %d)", array, place, each, place, each, bits));
+}
+
+const char *cuda_byte(Arena *arena, DType d, const char *array, const char *byte, int64_t n)
+{
+    const int bits = dtype_bits(d), each = 8 / bits;
+    Text t;
+    text_open(&t, arena);
+    for (int k = 0; k < each; k++) {
+        const char *place = arena_printf(arena, "%s * %d + %d", byte, each, k);
+        const char *element = arena_printf(arena, "((u32)%s[%s] & %d) << %d", array, place, (1 << bits) - 1, k * bits);
+        text_printf(&t, "%s%s", k ? " | " : "(u8)(", "");
+        if (n % each && k)
+            text_printf(&t, "(%s < %" PRId64 " ? %s : 0)", place, n, element);
+        else
+            text_printf(&t, "%s", element);
+    }
+    text_char(&t, ')');
+    return text_get(&t);
+}
+
 const char *cuda_store(const CudaMaker *m, DType arithmetic, DType to, const char *value)
 {
     const Storage *s = &storages[to];
     if (arithmetic == to)
         return value;
-    if (to == BOOL)
+    if (to == BOOL || to == BIT)
         return arena_printf(m->arena, "(u8)(%s != 0)", value);
+    if (cuda_packed(to)) { /* what is below its bits, with the sign that it has there */
+        const char *whole = dtype_is_float(arithmetic) ? arena_printf(m->arena, "q_i64(%s)", value) : value;
+        return low_bits(m->arena, to, whole);
+    }
     if (to == I64 || to == U64)
         return arena_printf(m->arena, "q_%s(%s)", s->type, value);
     if (s->format) { /* integers are rounded to odd first, so that two roundings are one */
@@ -71,7 +121,7 @@ const char *cuda_load(const CudaMaker *m, DType from, DType arithmetic, const ch
     const Storage *s = &storages[from];
     if (arithmetic == from)
         return value;
-    if (from == BOOL)
+    if (from == BOOL || from == BIT)
         return arena_printf(m->arena, "(%s)(%s != 0)", dtype_name(arithmetic), value);
     if (!dtype_is_float(from))
         return arena_printf(m->arena, "(%s)%s", dtype_name(arithmetic), value);
@@ -281,7 +331,8 @@ void cuda_step(const CudaMaker *m, const TapeStep *s, const CudaPlace *at)
         print_kept(m, s, at);
     else if (s->word == TAPE_LOAD)
         text_add(m->out, cuda_load(m, t->in[s->in[0]]->dtype, s->arithmetic,
-                                   arena_printf(m->arena, "in%d[%s]", s->in[0], place_of(m, s, at))));
+                                   cuda_element(m->arena, t->in[s->in[0]]->dtype,
+                                                arena_printf(m->arena, "in%d", s->in[0]), place_of(m, s, at))));
     else if (s->word == TAPE_FILL)
         text_add(m->out, filled(m, s));
     else if (s->word == TAPE_DRAW)

@@ -14,7 +14,15 @@ void own_kernel_open(const OwnKernels *k, Text *body)
 void own_kernel_close(OwnKernels *k, const char *part, int64_t n, int block, Text *body)
 {
     BUG_IF(k->arena->memory, k->n == OWN_KERNELS);
-    k->list[k->n++] = (OwnKernel){ part, n, block, text_get(body) };
+    k->list[k->n++] = (OwnKernel){ .part = part, .n = n, .block = block, .body = text_get(body) };
+}
+
+void own_product(OwnKernels *k, const char *part, const OwnProduct *product)
+{
+    OwnProduct *kept = NEW(k->arena, OwnProduct);
+    BUG_IF(k->arena->memory, k->n == OWN_KERNELS);
+    *kept = *product;
+    k->list[k->n++] = (OwnKernel){ .part = part, .product = kept };
 }
 
 const char *own_f32(const OwnKernels *k, double v)

@@ -17,14 +17,32 @@
 #include "base/text.h"
 #include "ir/graph.h"
 
-enum { OWN_KERNELS = 8 };
+enum { OWN_KERNELS = 32 };
+
+/* Where a factor or a product lies: an operand, a result, or the scratch, from some byte on. */
+typedef enum OwnWhere { OWN_OPERAND, OWN_RESULT, OWN_SCRATCH } OwnWhere;
+
+typedef struct OwnMatrices {
+    OwnWhere where;
+    int number; /* of the operand or result */
+    size_t at;  /* of the scratch */
+    DType type;
+    int64_t n, rows, columns; /* a stack of so many; one matrix serves all of the others */
+} OwnMatrices;
+
+/* d = a b, in the order of contractions, by whatever kernels products have; a and b as they lie, or turned. */
+typedef struct OwnProduct {
+    OwnMatrices a, b, d;
+    bool ta, tb;
+} OwnProduct;
 
 typedef struct OwnKernel {
-    const char *part; /* of its name */
-    int64_t n;        /* threads, or blocks where these have a size of their own */
-    int block;        /* threads of a block; 0: whatever there are */
-    const char *body; /* statements, indented by four */
-    bool tensor;      /* it multiplies by the functions of ops/warp.h */
+    const char *part;          /* of its name */
+    int64_t n;                 /* threads, or blocks where these have a size of their own */
+    int block;                 /* threads of a block; 0: whatever there are */
+    const char *body;          /* statements, indented by four */
+    bool tensor;               /* it multiplies by the functions of ops/warp.h */
+    const OwnProduct *product; /* it is this, and has no body */
 } OwnKernel;
 
 struct OwnKernels {
@@ -38,6 +56,9 @@ struct OwnKernels {
 /* A body to write to; it becomes a kernel of n threads (or of n blocks of so many). */
 void own_kernel_open(const OwnKernels *k, Text *body);
 void own_kernel_close(OwnKernels *k, const char *part, int64_t n, int block, Text *body);
+
+/* A product in the place of a kernel. */
+void own_product(OwnKernels *k, const char *part, const OwnProduct *product);
 
 /* A number as C writes it, to the bit. */
 const char *own_f32(const OwnKernels *k, double v);

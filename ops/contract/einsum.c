@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "ops/card/access.h"
 #include "ops/card/make.h"
 #include "ops/card/shapes.h"
 #include "ops/contract/einsum.h"
@@ -224,6 +225,61 @@ static Node *expand_einsum(Build *b, const Site *s)
     return make_cast(b, transpose_as(b, &v, &q.out), s->type->dtype);
 }
 
+/* ---- how it walks ---- */
+
+/* Whether an operand goes on along a label: one of extent 1 may stand for more. */
+static bool goes_along(const Equation *q, const Type *t, const Labels *l, uint8_t label)
+{
+    for (int d = 0; d < l->n; d++)
+        if (l->v[d] == label && t->dims[d] == q->extent[label])
+            return true;
+    return false;
+}
+
+static void reach_labels(const Iteration *to, Arena *arena, const Equation *q, Access *a, const Type *t,
+                         const Labels *l, const int *axes)
+{
+    reach_affine(to, arena, a, l->n);
+    for (int d = 0; d < l->n; d++)
+        if (t->dims[d] == q->extent[l->v[d]])
+            reach_along(to, a, d, axes[l->v[d]], 1);
+}
+
+/* One product of two operands that is summed over what both have: the axes of the result, then those, as the left operand has
+ * them. */
+static bool iterate_einsum(const Node *n, Arena *arena, Iteration *to)
+{
+    const EinsumAttr *at = n->attr;
+    const Type *types[2];
+    Equation q;
+    int axes[LABELS];
+    for (int i = 0; i < n->n_in && i < 2; i++)
+        types[i] = in(n, i)->type;
+    if (n->n_in != 2 || !type_known(types[0]) || !type_known(types[1]) ||
+        equation_read(&q, at->equation, 2, types, arena) || !iteration_open(to, n, arena, 0, NULL))
+        return false;
+    for (int i = 0; i < LABELS; i++)
+        axes[i] = -1;
+    for (int i = 0; i < q.out.n; i++)
+        axes[q.out.v[i]] = iteration_axis(to, q.extent[q.out.v[i]]);
+    for (int i = 0; i < q.in[0].n; i++)
+        if (axes[q.in[0].v[i]] < 0)
+            axes[q.in[0].v[i]] = iteration_fold(to, q.extent[q.in[0].v[i]]);
+    for (int i = 0; i < q.in[1].n; i++)
+        if (axes[q.in[1].v[i]] < 0)
+            return false; /* it is summed by itself before */
+    for (int i = 0; i < to->n_folded; i++)
+        for (int l = 0; l < LABELS; l++)
+            if (axes[l] == to->folded[i] &&
+                (!goes_along(&q, types[0], &q.in[0], (uint8_t)l) || !goes_along(&q, types[1], &q.in[1], (uint8_t)l)))
+                return false;
+    for (int i = 0; i < 2; i++)
+        reach_labels(to, arena, &q, &to->in[i], types[i], &q.in[i], axes);
+    reach_axes(to, arena, &to->out[0], q.out.n, 0);
+    to->order = to->n_folded && dtype_is_float(types[0]->dtype) ? ORDER_FMA : ORDER_ANY;
+    return true;
+}
+
 /* Each with the ranks of its operands as digits. */
 static const struct {
     const char *equation, *ranks;
@@ -339,6 +395,7 @@ const OpDef op_einsum = {
     .weight = 30,
     .access.kind = ACCESS_CONTRACT,
     .access.served_whole = true,
+    .access.iterate = iterate_einsum,
     .amp = { AMP_C, AMP_C, 0, REASON_RANGE, einsum_class },
     .quant = { .in = { QUANT_INPUT }, .out = { QUANT_INPUT }, .weight_axis = channels_of_einsum },
     .onnx = { "Einsum", 28, NULL },
