@@ -11,4 +11,7 @@ extern const char ops_reduce_text[];
 /* ops/warp.h, which follows both. */
 extern const char ops_warp_text[];
 
+/* ops/update/scaler.h, which follows the first. */
+extern const char ops_scaler_text[];
+
 #endif

@@ -7,7 +7,9 @@
 #ifndef OPS_UPDATE_SCALER_H
 #define OPS_UPDATE_SCALER_H
 
+#ifndef __CUDACC__ /* host */
 #include "ops/scalar.h"
+#endif /* host */
 
 /* What a step found, and what follows from it: bits of ScalerState.flags. */
 enum {

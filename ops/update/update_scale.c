@@ -1,5 +1,7 @@
 /* latch: the scale of a loss as it was when gradients began; check_finite: what a step found; update_scale: what the
  * scale becomes by it (ops/update/scaler.h). */
+#include "ops/card/own_kernel.h"
+#include "ops/card/reduction.h"
 #include "ops/card/signature.h"
 #include "ops/update/scaler.h"
 #include "ops/card/access.h"
@@ -60,6 +62,33 @@ static Status eval_check_finite(Eval *e)
     return OK;
 }
 
+/* A block of threads: each looks at some values, then one at what they found. */
+static bool kernels_check_finite(const Node *n, OwnKernels *to)
+{
+    enum { THREADS = 256 };
+    const Type *values = in(n, CHECK_VALUES)->type;
+    const bool loss = n->n_in > CHECK_LOSS && in(n, CHECK_LOSS);
+    Text t;
+    own_kernel_open(to, &t);
+    text_printf(&t, "    __shared__ i64 first[%d], flags[%d];\n    i64 least = -1, found = 0;\n", THREADS, THREADS);
+    text_printf(&t, "    for (i64 i = thread; i < %" PRId64 "; i += %d) {\n", type_elements(values), THREADS);
+    text_printf(&t,
+                "        const %s v = IN%d(i);\n        if (v - v == 0)\n            continue;\n"
+                "        least = least < 0 ? i : least;\n        found |= v != v ? %d : %d;\n    }\n",
+                dtype_name(dtype_wide(values->dtype)), CHECK_VALUES, SCALER_GRADIENT | SCALER_NAN, SCALER_GRADIENT);
+    text_add(&t, "    first[thread] = least;\n    flags[thread] = found;\n    __syncthreads();\n    if (thread)\n"
+                 "        return;\n");
+    text_printf(&t, "    for (u32 k = 1; k < %d; k++) {\n", THREADS);
+    text_add(&t, "        if (first[k] >= 0 && (least < 0 || first[k] < least))\n            least = first[k];\n"
+                 "        found |= flags[k];\n    }\n");
+    if (loss)
+        text_printf(&t, "    if (!(IN%d(0) - IN%d(0) == 0))\n        found |= %d;\n", CHECK_LOSS, CHECK_LOSS,
+                    SCALER_FORWARD);
+    text_add(&t, "    OUT0(0, least);\n    OUT0(1, found);\n");
+    own_kernel_close(to, "check", 1, THREADS, &t);
+    return true;
+}
+
 /* A vector with values that are not finite at some places. */
 static Node *sample_sums(Build *b, Rng *rng, DType dtype, int64_t n)
 {
@@ -90,6 +119,7 @@ const OpDef op_check_finite = {
     .sample = sample_check_finite,
     .n_variants = 16,
     .access.kind = ACCESS_FOLD,
+    .access.kernels = kernels_check_finite,
     .amp = { AMP_FI, AMP_FI, 0, REASON_RANGE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_NEVER } },
     .brief =
@@ -148,6 +178,24 @@ static Status eval_update_scale(Eval *e)
     return OK;
 }
 
+/* One thread takes the automaton one step on: its text is that of scaler.h. */
+static bool kernels_update_scale(const Node *n, OwnKernels *to)
+{
+    const ScalerRules *r = n->attr;
+    Text t;
+    own_kernel_open(to, &t);
+    text_printf(&t, "    const ScalerRules rules = { %s, %s, %s, %s, %" PRId64 ", %" PRId64 ", %s, %s, %s };\n",
+                own_f32(to, (double)r->growth), own_f32(to, (double)r->backoff), own_f32(to, (double)r->least),
+                own_f32(to, (double)r->most), r->interval, r->hysteresis, r->refills ? "true" : "false",
+                r->fast_start ? "true" : "false", r->dynamic ? "true" : "false");
+    text_printf(&t, "    const ScalerState now = scaler_unpack(IN%d(0), RAW%d);\n", SCALE, COUNTERS);
+    text_printf(&t, "    const i64 first = RAW%d[0], flags = RAW%d[1];\n", FOUND, FOUND);
+    text_add(&t, "    const ScalerState next = scaler_next(&rules, now, first, flags);\n    OUT0(0, next.scale);\n"
+                 "    scaler_pack(&next, OUTRAW1);\n    OUTRAW2[0] = (u8)scaler_applies(flags);\n");
+    own_kernel_close(to, "step", 1, 0, &t);
+    return true;
+}
+
 static Node *sample_update_scale(Build *b, Rng *rng, int variant)
 {
     const ScalerRules at = { .growth = (float)(2 << variant % 2),
@@ -183,6 +231,7 @@ const OpDef op_update_scale = {
     .n_variants = 40,
     .access.kind = ACCESS_OPAQUE,
     .access.opaque = "an automaton over three scalars",
+    .access.kernels = kernels_update_scale,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .brief = "The next scale of the loss and its counters, and whether the step is applied.",
