@@ -5,6 +5,7 @@
  * those behind belong to neither.  Codes are those of quantize_linear with the scale max(largest, 1e-12) / most. */
 #include <string.h>
 
+#include "ops/card/own_kernel.h"
 #include "ops/card/shapes.h"
 #include "ops/quant/quantize.h"
 
@@ -175,6 +176,86 @@ static Status eval_quantize_both(Eval *e)
     return OK;
 }
 
+/* ---- kernels ---- */
+
+typedef struct Writer {
+    OwnKernels *to;
+    int64_t rows, columns, inner, n;
+    size_t parts; /* in the scratch: the largest of each column and what is beyond it, of each 64 rows */
+    Text t;
+} Writer;
+
+static const char *least_text(const Writer *w, const QuantizeBothAttr *at)
+{
+    return arena_printf(w->to->arena, "max_f32(most, %s) / %s", own_f32(w->to, (double)least_size),
+                        own_f32(w->to, (double)at->largest));
+}
+
+/* A warp for each row. */
+static void print_rows(Writer *w, const QuantizeBothAttr *at)
+{
+    own_kernel_open(w->to, &w->t);
+    text_printf(&w->t, "    f32 most = 0;\n    for (i64 i = thread; i < %" PRId64 "; i += 32)\n",
+                w->columns * w->inner);
+    text_printf(&w->t, "        most = max_f32(most, abs_f32(IN0(block * %" PRId64 " + i)));\n", w->columns * w->inner);
+    text_add(&w->t, "    for (int lane = 16; lane > 0; lane >>= 1)\n"
+                    "        most = max_f32(most, __shfl_down_sync(0xffffffffu, most, lane));\n");
+    text_printf(&w->t, "    if (thread == 0)\n        OUT%d(block, %s);\n", ROW_SCALE, least_text(w, at));
+    own_kernel_close(w->to, "rows", w->rows, 32, &w->t);
+}
+
+/* A thread for each element of a row and each 64 rows, then one for each column. */
+static void print_columns(Writer *w, const QuantizeBothAttr *at)
+{
+    const int64_t row = w->columns * w->inner, blocks = (w->rows + 63) / 64;
+    w->parts = own_scratch(w->to, blocks * row * (int64_t)sizeof(f32));
+    own_kernel_open(w->to, &w->t);
+    text_printf(&w->t, "    const i64 i = o %% %" PRId64 ", from = o / %" PRId64 " * 64;\n    f32 most = 0;\n", row,
+                row);
+    text_printf(&w->t, "    for (i64 r = from; r < from + 64 && r < %" PRId64 "; r++)\n", w->rows);
+    text_printf(&w->t, "        most = max_f32(most, abs_f32(IN0(r * %" PRId64 " + i)));\n", row);
+    text_printf(&w->t, "    ((f32 *)(scratch + %zu))[o] = most;\n", w->parts);
+    own_kernel_close(w->to, "parts", blocks * row, 0, &w->t);
+    own_kernel_open(w->to, &w->t);
+    text_printf(&w->t,
+                "    const f32 *const parts = (const f32 *)(scratch + %zu) + o * %" PRId64 ";\n    f32 most = 0;\n",
+                w->parts, w->inner);
+    text_printf(&w->t, "    for (i64 b = 0; b < %" PRId64 "; b++)\n        for (i64 i = 0; i < %" PRId64 "; i++)\n",
+                blocks, w->inner);
+    text_printf(&w->t, "            most = max_f32(most, parts[b * %" PRId64 " + i]);\n", row);
+    text_printf(&w->t, "    OUT%d(o, %s);\n", COLUMN_SCALE, least_text(w, at));
+    own_kernel_close(w->to, "columns", w->columns, 0, &w->t);
+}
+
+static void print_codes(Writer *w, const QuantizeBothAttr *at, bool draws)
+{
+    const int64_t row = w->columns * w->inner;
+    const char *const names[] = { "by_row", "by_column" };
+    own_kernel_open(w->to, &w->t);
+    text_printf(&w->t, "    const f32 by_row = OUTRAW%d[o / %" PRId64 "];\n", ROW_SCALE, row);
+    text_printf(&w->t, "    const f32 by_column = OUTRAW%d[o / %" PRId64 " %% %" PRId64 "];\n", COLUMN_SCALE, w->inner,
+                w->columns);
+    for (int i = 0; i < 2; i++) {
+        const char *v = arena_printf(w->to->arena, "IN%d(o) / %s", X, names[i]);
+        const char *near = draws ? arena_printf(w->to->arena, "stochastic_f32(%s, IN%d(o))", v, DRAW)
+                                 : arena_printf(w->to->arena, "rint_f32(%s)", v);
+        text_printf(&w->t, "    OUTRAW%d[o] = (i8)(i32)code_of_f32(%s, 0, %s, %s);\n", i ? COLUMN_CODES : ROW_CODES,
+                    near, own_f32(w->to, (double)at->least), own_f32(w->to, (double)at->largest));
+    }
+    own_kernel_close(w->to, "codes", w->n, 0, &w->t);
+}
+
+static bool kernels_quantize_both(const Node *n, OwnKernels *to)
+{
+    const Type *x = in(n, X)->type;
+    Writer w = { .to = to, .rows = x->dims[0], .columns = x->dims[1], .n = type_elements(x) };
+    w.inner = w.n / (w.rows * w.columns);
+    print_rows(&w, n->attr);
+    print_columns(&w, n->attr);
+    print_codes(&w, n->attr, n->n_in > DRAW && in(n, DRAW));
+    return true;
+}
+
 static Node *sample_quantize_both(Build *b, Rng *rng, int variant)
 {
     static const DType types[] = { F32, F16, BF16 };
@@ -204,6 +285,7 @@ const OpDef op_quantize_both = {
     .n_variants = 30,
     .weight = 4,
     .access.kind = ACCESS_FOLD,
+    .access.kernels = kernels_quantize_both,
     .amp = { AMP_FO, AMP_FO, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },
     .brief =
