@@ -1,6 +1,6 @@
 /* The cards of lstm, gru and rnn. */
 #include "ops/contract/work.h"
-#include "ops/recurrent/recurrent.h"
+#include "ops/recurrent/recurrent_kernels.h"
 
 static const AttrSpec lstm_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false),
                                        ATTR_OURS(RecurrentAttr, state_type, DTYPE, 0), ATTR_LAST };
@@ -48,6 +48,10 @@ static bool narrows_back(const Node *n)
     {                                                                                                                  \
         return sample_recurrent(b, rng, variant, OP_##word, &cell_##word);                                             \
     }                                                                                                                  \
+    static bool kernels_##word(const Node *n, OwnKernels *to)                                                          \
+    {                                                                                                                  \
+        return kernels_recurrent(n, to, &cell_##word);                                                                 \
+    }                                                                                                                  \
     static void adjoint_##word(Build *b, const Site *s, Node **dx)                                                     \
     {                                                                                                                  \
         adjoint_recurrent(b, s, dx, OP_##word##_grad, &cell_##word);                                                   \
@@ -71,6 +75,7 @@ static bool narrows_back(const Node *n)
         .work = work_recurrent,                                                                                        \
         .narrows = narrows_forward,                                                                                    \
         .access.kind = ACCESS_SCAN,                                                                                    \
+        .access.kernels = kernels_##word,                                                                              \
         .access.refuses = true,                                                                                        \
         .amp = { AMP_T, AMP_T, wide, REASON_NONE, NULL, .wide_out = n_results == 3 ? 4 : 0 },                          \
         .quant = { .in = { QUANT_FLOAT, QUANT_WEIGHT, QUANT_WEIGHT, QUANT_FLOAT },                                     \
@@ -94,6 +99,10 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
     {                                                                                                                  \
         return eval_recurrent_grad(e, &cell_##word);                                                                   \
     }                                                                                                                  \
+    static bool kernels_##word##_grad(const Node *n, OwnKernels *to)                                                   \
+    {                                                                                                                  \
+        return kernels_recurrent_grad(n, to, &cell_##word);                                                            \
+    }                                                                                                                  \
     static Node *sample_##word##_grad(Build *b, Rng *rng, int variant)                                                 \
     {                                                                                                                  \
         return sample_recurrent_grad(b, rng, variant, OP_##word##_grad, OP_##word, &cell_##word);                      \
@@ -112,6 +121,7 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
         .weight = 120,                                                                                                 \
         .narrows = narrows_back,                                                                                       \
         .access.kind = ACCESS_SCAN,                                                                                    \
+        .access.kernels = kernels_##word##_grad,                                                                       \
         .access.refuses = true,                                                                                        \
         .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
