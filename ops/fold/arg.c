@@ -3,6 +3,7 @@
 #include "ops/card/reduction.h"
 #include "ops/card/shapes.h"
 #include "ops/fold/fold_access.h"
+#include "ops/fold/fold_kernels.h"
 
 static const AttrSpec arg_attrs[] = {
     ATTR(ArgAttr, axis, INT, 0),
@@ -137,6 +138,16 @@ static Node *sample_arg_min(Build *b, Rng *rng, int variant)
     return sample_arg(b, rng, variant, OP_arg_min);
 }
 
+static bool kernels_arg_max(const Node *n, OwnKernels *to)
+{
+    return kernels_of_arg(n, to, false);
+}
+
+static bool kernels_arg_min(const Node *n, OwnKernels *to)
+{
+    return kernels_of_arg(n, to, true);
+}
+
 #define CARD                                                                                                           \
     .min_in = 1, .max_in = 1, .attrs = arg_attrs, .infer = infer_arg, .n_variants = 24, .weight = 2,                   \
     .access.kind = ACCESS_FOLD, .access.iterate = iterate_arg, .amp = { AMP_FI, AMP_FI, 0, REASON_INDEX, NULL },       \
@@ -146,6 +157,7 @@ const OpDef op_arg_max = {
     .name = "arg_max",
     CARD,
     .eval = eval_arg_max,
+    .access.kernels = kernels_arg_max,
     .sample = sample_arg_max,
     .onnx = { "ArgMax", 13, NULL },
 };
@@ -154,6 +166,7 @@ const OpDef op_arg_min = {
     .name = "arg_min",
     CARD,
     .eval = eval_arg_min,
+    .access.kernels = kernels_arg_min,
     .sample = sample_arg_min,
     .onnx = { "ArgMin", 13, NULL },
 };

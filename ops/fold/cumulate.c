@@ -6,6 +6,7 @@
 #include "ops/card/reduction.h"
 #include "ops/card/shapes.h"
 #include "ops/fold/fold_access.h"
+#include "ops/fold/fold_kernels.h"
 
 static const AttrSpec cum_attrs[] = {
     ATTR(CumAttr, exclusive, BOOL, false),
@@ -148,6 +149,16 @@ static Node *sample_cum_prod(Build *b, Rng *rng, int variant)
     return sample_cum(b, rng, variant, OP_cum_prod);
 }
 
+static bool kernels_cum_sum(const Node *n, OwnKernels *to)
+{
+    return kernels_of_cumulate(n, to, false);
+}
+
+static bool kernels_cum_prod(const Node *n, OwnKernels *to)
+{
+    return kernels_of_cumulate(n, to, true);
+}
+
 #define CARD                                                                                                           \
     .min_in = 2, .max_in = 2, .attrs = cum_attrs, .infer = infer_cum, .n_variants = 24, .weight = 3,                   \
     .differentiable = 1, .access.kind = ACCESS_SCAN, .access.iterate = iterate_cumulate,                               \
@@ -158,6 +169,7 @@ const OpDef op_cum_sum = {
     .name = "cum_sum",
     CARD,
     .eval = eval_cum_sum,
+    .access.kernels = kernels_cum_sum,
     .sample = sample_cum_sum,
     .adjoint = adjoint_cum_sum,
     .open_adjoint = true,
@@ -169,6 +181,7 @@ const OpDef op_cum_prod = {
     .name = "cum_prod",
     CARD,
     .eval = eval_cum_prod,
+    .access.kernels = kernels_cum_prod,
     .sample = sample_cum_prod,
     .adjoint = adjoint_cum_prod,
     .access.steer = 2,

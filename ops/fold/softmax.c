@@ -6,6 +6,7 @@
 #include "ops/card/row.h"
 #include "ops/card/shapes.h"
 #include "ops/fold/fold_access.h"
+#include "ops/fold/fold_kernels.h"
 
 static const AttrSpec axis_attrs[] = { ATTR(AxisAttr, axis, INT, -1), ATTR_LAST };
 static const AttrSpec log_softmax_attrs[] = {
@@ -266,6 +267,7 @@ const OpDef op_hardmax = {
     .name = "hardmax",
     .access.kind = ACCESS_FOLD,
     .access.iterate = iterate_hardmax,
+    .access.kernels = kernels_hardmax,
     CARD,
     .attrs = axis_attrs,
     .infer = infer_softmax,

@@ -5,6 +5,7 @@
 #include "ops/move/move.h"
 #include "ops/move/order.h"
 #include "ops/fold/fold_access.h"
+#include "ops/fold/fold_kernels.h"
 
 static const AttrSpec top_k_attrs[] = {
     ATTR(TopKAttr, axis, INT, -1),
@@ -167,6 +168,7 @@ const OpDef op_top_k = {
     .differentiable = 1,
     .access.kind = ACCESS_FOLD,
     .access.iterate = iterate_top_k,
+    .access.kernels = kernels_top_k,
     .amp = { AMP_C, AMP_C, 0, REASON_INDEX, amp_top_k },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT, QUANT_NEVER } },
     .access.steer = 2,

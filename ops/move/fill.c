@@ -7,6 +7,7 @@
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
 #include "ops/move/move_access.h"
+#include "ops/move/move_kernels.h"
 
 /* ---- constant_of_shape ---- */
 
@@ -264,10 +265,6 @@ const OpDef op_eye_like = {
 
 /* ---- one_hot ---- */
 
-typedef struct OneHotAttr {
-    int64_t axis;
-} OneHotAttr;
-
 static const AttrSpec one_hot_attrs[] = { ATTR(OneHotAttr, axis, INT, -1), ATTR_LAST };
 
 /* A number as an integer, as Cast would: false for what has none. */
@@ -378,6 +375,7 @@ const OpDef op_one_hot = {
     .attrs = one_hot_attrs,
     .infer = infer_one_hot,
     .eval = eval_one_hot,
+    .access.kernels = kernels_one_hot,
     .adjoint = adjoint_one_hot,
     .differentiable = 4,
     .sample = sample_one_hot,

@@ -5,6 +5,7 @@
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
 #include "ops/move/move_access.h"
+#include "ops/move/move_kernels.h"
 #include "ops/move/pad.h"
 
 static const char *const pad_modes[] = { "constant", "reflect", "edge", "wrap", NULL };
@@ -190,6 +191,7 @@ const OpDef op_pad = {
     .attrs = pad_attrs,
     .infer = infer_pad,
     .eval = eval_pad,
+    .access.kernels = kernels_pad,
     .adjoint = adjoint_pad,
     .sample = sample_pad,
     .n_variants = 60,

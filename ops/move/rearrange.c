@@ -5,12 +5,9 @@
 #include "ops/card/shapes.h"
 #include "ops/move/move.h"
 #include "ops/move/move_access.h"
+#include "ops/move/move_kernels.h"
 
 /* ---- trilu ---- */
-
-typedef struct TriluAttr {
-    bool upper;
-} TriluAttr;
 
 static const AttrSpec trilu_attrs[] = { ATTR(TriluAttr, upper, BOOL, true), ATTR_LAST };
 
@@ -71,6 +68,7 @@ const OpDef op_trilu = {
     .attrs = trilu_attrs,
     .infer = infer_trilu,
     .eval = eval_trilu,
+    .access.kernels = kernels_trilu,
     .adjoint = adjoint_trilu,
     .open_adjoint = true,
     .sample = sample_trilu,
