@@ -2,6 +2,11 @@
 
 #include <inttypes.h>
 
+#include "ops/quant/words.h"
+#include "ops/window/window_kernels.h"
+
+#define LD PRId64
+
 typedef struct Writer {
     const Node *n;
     OwnKernels *to;
@@ -274,5 +279,122 @@ bool kernels_codes_conv(const Node *n, OwnKernels *to, const CodesOperands *p)
     print_taps(&w, &win);
     print_result(&w, "0", p->codes ? lane(&w, p->b_scale, "0", "result", results) : "", "result");
     own_kernel_close(to, "conv", type_elements(access_result(n, 0)), 0, &w.t);
+    return true;
+}
+
+/* ---- sums, products and averages of codes ---- */
+
+static bool can_shift(const Node *n, const CodesAttr *at, int x, int y_zero)
+{
+    return at->factor != FACTOR_Q31 && !dtype_is_float(in(n, x)->type->dtype) &&
+           !dtype_is_float(in(n, y_zero)->type->dtype);
+}
+
+/* z, lo and hi of the result. */
+static void print_range(Text *t, OwnKernels *to, const Node *n, const CodesAttr *at, int y_zero)
+{
+    double lo, hi;
+    code_limits(in(n, y_zero)->type->dtype, at->least, at->largest, &lo, &hi);
+    const char *least = own_f32(to, lo);
+    text_printf(t, "    const f32 z = (f32)IN%d(0), hi = %s;\n", y_zero, own_f32(to, hi));
+    text_printf(t, at->relu ? "    const f32 lo = %s < z ? z : %s;\n" : "    const f32 lo = %s;\n%.0s", least,
+                at->relu ? least : "");
+}
+
+/* The code of `u`, to which the zero point was added before, and what it was rounded from (codes_put_shifted). */
+static void print_shifted(Text *t, const Node *n)
+{
+    text_add(t, "    OUT0(o, (i64)shifted_code_f32(u, z, lo, hi));\n");
+    if (type_results(n->type) > 1)
+        text_add(t,
+                 "    const f32 v = u - z, code = rint_f32(u) - z;\n"
+                 "    OUT1(o, v != v || rint_f32(v) == code ? v : float_of(bits_of(v) + ((code > v) == (v > 0) ? 1u : "
+                 "-1u)));\n");
+}
+
+/* Where the element of an operand lies that belongs to element `o` of the result. */
+static const char *place_of(OwnKernels *to, const Type *x, const Type *y)
+{
+    int64_t below = 1, step = 1;
+    Text t;
+    text_open(&t, to->arena);
+    text_add(&t, "0");
+    for (int d = y->rank - 1; d >= 0; d--) {
+        const int at = d - (y->rank - x->rank);
+        if (at >= 0 && x->dims[at] > 1) {
+            text_printf(&t, " + o / %" LD " %% %" LD " * %" LD, below, y->dims[d], step);
+            step *= x->dims[at];
+        }
+        below *= y->dims[d];
+    }
+    return text_get(&t);
+}
+
+bool kernels_codes_binary(const Node *n, OwnKernels *to, const CodesAttr *at, bool adds)
+{
+    enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, Y_SCALE, Y_ZERO };
+    const Type *y = type_result(n->type, 0);
+    Text t;
+    if (!can_shift(n, at, A, Y_ZERO) || !can_shift(n, at, B, Y_ZERO))
+        return false;
+    own_kernel_open(to, &t);
+    print_range(&t, to, n, at, Y_ZERO);
+    text_printf(&t, "    const f32 a = (f32)IN%d(%s), b = (f32)IN%d(%s);\n", A, place_of(to, in(n, A)->type, y), B,
+                place_of(to, in(n, B)->type, y));
+    text_printf(&t, "    const f32 za = (f32)IN%d(0), zb = (f32)IN%d(0);\n", A_ZERO, B_ZERO);
+    text_printf(&t, "    const f32 sa = (f32)IN%d(0), sb = (f32)IN%d(0), sy = (f32)IN%d(0);\n", A_SCALE, B_SCALE,
+                Y_SCALE);
+    if (adds)
+        text_add(&t, "    const f32 ra = sa / sy, rb = sb / sy, base = z - fma_f32(ra, za, rb * zb);\n"
+                     "    const f32 u = fma_f32(a, ra, fma_f32(b, rb, base));\n");
+    else
+        text_add(&t, "    const f32 both = sa * sb, m = both / sy;\n    const f32 u = (a - za) * (b - zb) * m + z;\n");
+    print_shifted(&t, n);
+    own_kernel_close(to, adds ? "sum" : "product", type_elements(y), 0, &t);
+    return true;
+}
+
+bool kernels_qaverage_pool(const Node *n, OwnKernels *to)
+{
+    const QpoolAttr *at = n->attr;
+    const Type *x = in(n, QPOOL_X)->type;
+    Window w;
+    Text t;
+    if (!can_shift(n, &at->codes, QPOOL_X, QPOOL_Y_ZERO) ||
+        window_place(&w, to->arena, &at->pool.window, x->rank - 2, x->dims + 2, NULL))
+        return false;
+    own_kernel_open(to, &t);
+    text_add(&t, "    typedef f32 T;\n");
+    print_range(&t, to, n, &at->codes, QPOOL_Y_ZERO);
+    text_printf(&t, "    const f32 zero = (f32)IN%d(0), sx = (f32)IN%d(0), sy = (f32)IN%d(0);\n", QPOOL_X_ZERO,
+                QPOOL_X_SCALE, QPOOL_Y_SCALE);
+    window_print_mean(&t, &w, at->pool.count_include_pad, "((f32)IN0(at_of_data) - zero) * sx");
+    text_add(&t, "    const f32 u = mean / sy + z;\n");
+    print_shifted(&t, n);
+    own_kernel_close(to, "mean", type_elements(type_result(n->type, 0)), 0, &t);
+    return true;
+}
+
+bool kernels_qglobal_average_pool(const Node *n, OwnKernels *to)
+{
+    const CodesAttr *at = &((const QglobalAttr *)n->attr)->codes;
+    const int64_t planes = type_elements(type_result(n->type, 0)), each = type_elements(in(n, QPOOL_X)->type) / planes;
+    Text t;
+    if (!can_shift(n, at, QPOOL_X, QPOOL_Y_ZERO))
+        return false;
+    own_kernel_open(to, &t);
+    print_range(&t, to, n, at, QPOOL_Y_ZERO);
+    text_printf(&t, "    const i64 zero = (i64)IN%d(0);\n    i64 sum = 0;\n", QPOOL_X_ZERO);
+    text_printf(
+        &t, "    for (i64 i = thread; i < %" LD "; i += 32)\n        sum += (i64)IN%d(block * %" LD " + i) - zero;\n",
+        each, QPOOL_X, each);
+    text_add(&t, "    for (int lane = 16; lane > 0; lane >>= 1)\n"
+                 "        sum += __shfl_down_sync(0xffffffffu, sum, lane);\n    if (thread)\n        return;\n");
+    text_printf(&t, "    const f32 all = (f32)IN%d(0) * %s, m = (f32)IN%d(0) / all;\n", QPOOL_Y_SCALE,
+                own_f32(to, (double)(f32)each), QPOOL_X_SCALE);
+    text_add(&t, "    const f32 v = (f32)(i32)sum * m;\n    OUT0(block, (i64)stored_code_f32(v, z, lo, hi));\n");
+    if (type_results(n->type) > 1)
+        text_add(&t, "    OUT1(block, v);\n");
+    own_kernel_close(to, "mean", planes, 32, &t);
     return true;
 }

@@ -17,4 +17,9 @@ enum { NO_CODES = -1 };
 bool kernels_codes_product(const Node *n, OwnKernels *to, const CodesOperands *p, bool ta, bool tb);
 bool kernels_codes_conv(const Node *n, OwnKernels *to, const CodesOperands *p);
 
+/* Of sums or products element by element, and of averages. */
+bool kernels_codes_binary(const Node *n, OwnKernels *to, const CodesAttr *at, bool adds);
+bool kernels_qaverage_pool(const Node *n, OwnKernels *to);
+bool kernels_qglobal_average_pool(const Node *n, OwnKernels *to);
+
 #endif

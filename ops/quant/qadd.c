@@ -2,6 +2,7 @@
 #include "base/parallel.h"
 #include "ops/card/access.h"
 #include "ops/machine/space.h"
+#include "ops/quant/codes_kernels.h"
 #include "ops/quant/words.h"
 
 enum {
@@ -216,6 +217,16 @@ static Node *sample_qbinary(Build *b, Rng *rng, int variant, Op op)
     return build_node_n(b, op, &at, OPERANDS, ins, 1 + variant % 2);
 }
 
+static bool kernels_qadd(const Node *n, OwnKernels *to)
+{
+    return kernels_codes_binary(n, to, &((const QbinaryAttr *)n->attr)->codes, true);
+}
+
+static bool kernels_qmul(const Node *n, OwnKernels *to)
+{
+    return kernels_codes_binary(n, to, &((const QbinaryAttr *)n->attr)->codes, false);
+}
+
 #define BINARY_CARD(word, text)                                                                                        \
     static Node *sample_##word(Build *b, Rng *rng, int variant)                                                        \
     {                                                                                                                  \
@@ -239,6 +250,7 @@ static Node *sample_qbinary(Build *b, Rng *rng, int variant, Op op)
         .weight = 3,                                                                                                   \
         .access.kind = ACCESS_ROW,                                                                                     \
         .access.iterate = iterate_row,                                                                                 \
+        .access.kernels = kernels_##word,                                                                              \
         .amp = { AMP_N, AMP_N, 1u << A_SCALE | 1u << B_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },                  \
         .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },                                                    \
         .brief = text,                                                                                                 \

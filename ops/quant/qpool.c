@@ -1,6 +1,7 @@
 /* qaverage_pool and qglobal_average_pool: averages of codes, as ONNX Runtime rounds them. */
 #include "base/parallel.h"
 #include "ops/quant/centred.h"
+#include "ops/quant/codes_kernels.h"
 #include "ops/quant/words.h"
 #include "ops/window/window_access.h"
 
@@ -229,6 +230,7 @@ static bool iterate_qglobal_average_pool(const Node *n, Arena *arena, Iteration 
         .weight = 5,                                                                                                   \
         .access.kind = k,                                                                                              \
         .access.iterate = iterate_##word,                                                                              \
+        .access.kernels = kernels_##word,                                                                              \
         .amp = { AMP_N, AMP_N, 1u << X_SCALE | 1u << Y_SCALE, REASON_MEANING, NULL },                                  \
         .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER } },                                                    \
         .brief = text,                                                                                                 \

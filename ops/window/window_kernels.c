@@ -145,6 +145,18 @@ static void print_count(Text *t, const Window *w, bool padding)
     }
 }
 
+void window_print_mean(Text *t, const Window *w, bool padding, const char *element)
+{
+    print_coordinates(t, "a", w->rank, w->out);
+    text_printf(t, "    T sum = 0;\n");
+    open_taps(t, w);
+    text_printf(t, "    const i64 at_of_data = image * %" PRId64 " + at;\n    sum += %s;\n",
+                window_product(w->rank, w->in), element);
+    close_braces(t, w->rank);
+    print_count(t, w, padding);
+    text_printf(t, "    const T mean = sum / (T)count;\n");
+}
+
 bool kernels_average_pool(const Node *n, OwnKernels *to)
 {
     const Type *x = in(n, 0)->type;
@@ -154,13 +166,8 @@ bool kernels_average_pool(const Node *n, OwnKernels *to)
         return false;
     own_kernel_open(to, &t);
     text_printf(&t, "    typedef %s T;\n", dtype_name(dtype_wide(x->dtype)));
-    print_coordinates(&t, "a", w.rank, w.out);
-    text_printf(&t, "    T sum = 0;\n");
-    open_taps(&t, &w);
-    text_printf(&t, "    sum += IN0(image * %" PRId64 " + at);\n", window_product(w.rank, w.in));
-    close_braces(&t, w.rank);
-    print_count(&t, &w, ((const PoolAttr *)n->attr)->count_include_pad);
-    text_printf(&t, "    OUT0(o, sum / (T)count);\n");
+    window_print_mean(&t, &w, ((const PoolAttr *)n->attr)->count_include_pad, "IN0(at_of_data)");
+    text_printf(&t, "    OUT0(o, mean);\n");
     own_kernel_close(to, "mean", type_elements(access_result(n, 0)), 0, &t);
     return true;
 }
