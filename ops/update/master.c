@@ -1,6 +1,7 @@
 /* master_split and master_join: weights in f32 as a bf16, which is what narrow readers want, and an i16 that holds the
  * rest: 4 bytes a weight in all, and no copy. */
 #include "base/half.h"
+#include "ops/card/own_kernel.h"
 #include "ops/card/signature.h"
 
 static Status eval_master_split(Eval *e)
@@ -15,6 +16,16 @@ static Status eval_master_split(Eval *e)
         lo[i] = m.lo;
     }
     return OK;
+}
+
+static bool kernels_master_split(const Node *n, OwnKernels *to)
+{
+    Text t;
+    own_kernel_open(to, &t);
+    text_add(&t,
+             "    const SplitMaster m = master_split_f32(RAW0[o]);\n    OUTRAW0[o] = m.hi;\n    OUTRAW1[o] = m.lo;\n");
+    own_kernel_close(to, "split", type_elements(in(n, 0)->type), 0, &t);
+    return true;
 }
 
 static Node *sample_master_split(Build *b, Rng *rng, int variant)
@@ -34,6 +45,7 @@ const OpDef op_master_split = {
     .sample = sample_master_split,
     .n_variants = 12,
     .access.kind = ACCESS_ROW,
+    .access.kernels = kernels_master_split,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "An f32 as a bf16, half a unit rounded away from zero, and an i16 with the rest of its bits.",
@@ -50,6 +62,15 @@ static Status eval_master_join(Eval *e)
     for (int64_t i = 0; i < n; i++)
         x[i] = master_join_f32(hi[i], lo[i]);
     return OK;
+}
+
+static bool kernels_master_join(const Node *n, OwnKernels *to)
+{
+    Text t;
+    own_kernel_open(to, &t);
+    text_printf(&t, "    OUTRAW0[o] = master_join_f32(RAW%d[o], RAW%d[o]);\n", HI, LO);
+    own_kernel_close(to, "join", type_elements(in(n, HI)->type), 0, &t);
+    return true;
 }
 
 static Node *sample_master_join(Build *b, Rng *rng, int variant)
@@ -70,6 +91,7 @@ const OpDef op_master_join = {
     .sample = sample_master_join,
     .n_variants = 12,
     .access.kind = ACCESS_ROW,
+    .access.kernels = kernels_master_join,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "The f32 that master_split took apart.",
