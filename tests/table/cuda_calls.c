@@ -5,6 +5,7 @@
 #include "ops/attend/attention.h"
 #include "ops/card/access.h"
 #include "ops/quant/words.h"
+#include "ops/recurrent/recurrent.h"
 #include "ops/window/window.h"
 #include "support/calls.h"
 #include "support/cuda_host.h"
@@ -72,14 +73,44 @@ static Status run_samples(void *context)
         cards += has_kernels[i];
     printf("%d calls of %d cards, %d launches\n", (int)h.calls, cards, (int)h.launches);
     assert_false(h.wrong);
-    static const Op wanted[] = { OP_matmul,         OP_conv,           OP_conv_transpose,  OP_conv_weight_grad,
-                                 OP_transpose,      OP_concat,         OP_slice,           OP_split,
-                                 OP_expand,         OP_gather,         OP_gather_elements, OP_gather_nd,
-                                 OP_max_pool,       OP_average_pool,   OP_max_pool_grad,   OP_average_pool_grad,
-                                 OP_range_scale,    OP_observed_range, OP_dropout,         OP_attention,
-                                 OP_attention_grad, OP_matmul_integer, OP_qlinear_matmul,  OP_qmatmul,
-                                 OP_conv_integer,   OP_qlinear_conv,   OP_qconv,           OP_scatter_elements,
-                                 OP_scatter_nd };
+    static const Op wanted[] = { OP_matmul,
+                                 OP_conv,
+                                 OP_conv_transpose,
+                                 OP_conv_weight_grad,
+                                 OP_transpose,
+                                 OP_concat,
+                                 OP_slice,
+                                 OP_split,
+                                 OP_expand,
+                                 OP_gather,
+                                 OP_gather_elements,
+                                 OP_gather_nd,
+                                 OP_max_pool,
+                                 OP_average_pool,
+                                 OP_max_pool_grad,
+                                 OP_average_pool_grad,
+                                 OP_range_scale,
+                                 OP_observed_range,
+                                 OP_dropout,
+                                 OP_attention,
+                                 OP_attention_grad,
+                                 OP_matmul_integer,
+                                 OP_qlinear_matmul,
+                                 OP_qmatmul,
+                                 OP_conv_integer,
+                                 OP_qlinear_conv,
+                                 OP_qconv,
+                                 OP_scatter_elements,
+                                 OP_scatter_nd,
+                                 OP_lstm,
+                                 OP_gru,
+                                 OP_rnn,
+                                 OP_lstm_grad,
+                                 OP_gru_grad,
+                                 OP_rnn_grad,
+                                 OP_top_k,
+                                 OP_einsum,
+                                 OP_quantize_both };
     for (size_t i = 0; i < COUNT(wanted); i++)
         require(has_kernels[wanted[i]], "%s has no kernels\n", ops_table.defs[wanted[i]]->name);
     return OK;
@@ -329,6 +360,74 @@ static void attention(void **state)
     with_context(run_attention);
 }
 
+/* Cells over time: blocks of one sequence and of several, states and what is sent that do not fit in the memory of a block, sums of
+ * several segments, sequences that end early. */
+typedef struct CellCase {
+    Op op, back;
+    int64_t steps, batch, input, hidden;
+    bool both, lengths, reset_first;
+} CellCase;
+
+static RecurrentAttr attr_of_cell(const CellCase *k)
+{
+    return (RecurrentAttr){ .direction = k->both ? RUN_BIDIRECTIONAL : RUN_FORWARD,
+                            .linear_before_reset = !k->reset_first };
+}
+
+static Node *draw_cell(Build *b, Rng *rng, const CellCase *k, Node **ins)
+{
+    const bool lstm = k->op == OP_lstm;
+    const int64_t d = 1 + k->both, wide = (lstm ? 4 : k->op == OP_gru ? 3 : 1) * k->hidden;
+    const int64_t x[] = { k->steps, k->batch, k->input }, w[] = { d, wide, k->input }, r[] = { d, wide, k->hidden };
+    const RecurrentAttr at = attr_of_cell(k);
+    ins[0] = draw(b, rng, F32, 3, x);
+    ins[1] = draw(b, rng, F32, 3, w);
+    ins[2] = sample_tensor(b, rng, F32, 3, r, -0.1, 0.1);
+    ins[3] = draw(b, rng, F32, 2, (int64_t[]){ d, 2 * wide });
+    ins[4] = k->lengths ? sample_tensor(b, rng, I32, 1, &k->batch, 0, (double)k->steps) : NULL;
+    return build_node_n(b, k->op, &at, lstm ? 8 : 6, ins, lstm ? 3 : 2);
+}
+
+static Status run_cells(void *context)
+{
+    static const CellCase cases[] = {
+        { OP_lstm, OP_lstm_grad, 3, 300, 2, 5, true, true, false },
+        { OP_gru, OP_gru_grad, 2, 270, 3, 4, false, true, true },
+        { OP_rnn, OP_rnn_grad, 2, 2, 2, 2050, false, false, false },
+        { OP_lstm, OP_lstm_grad, 2, 1, 2, 520, false, false, false },
+        { OP_gru, OP_gru_grad, 2, 1, 2, 690, false, false, true },
+        { OP_gru, OP_gru_grad, 2, 2, 2, 700, false, false, false },
+        { OP_rnn, OP_rnn_grad, 2, 1, 2, 5200, false, false, false },
+    };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "cells");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Rng rng = { seed_of("cells", i) };
+        Build b = fresh(c);
+        Node *ins[12] = { NULL }, *y = draw_cell(&b, &rng, &cases[i], ins);
+        const int n = cases[i].op == OP_lstm ? 8 : 6, results = type_results(y->type);
+        const Tensor *want = values_of(c, y);
+        assert_true(cuda_host_add_call(&h, y, operands_of(c, y), want));
+        ins[n] = draw(&b, &rng, F32, 4, type_result(y->type, 0)->dims);
+        ins[n + results] = build_const(&b, want->items[0]);
+        const RecurrentAttr at = attr_of_cell(&cases[i]);
+        Node *back = build_node_n(&b, cases[i].back, &at, n + results + 1, ins, n - 1);
+        assert_true(cuda_host_add_call(&h, back, operands_of(c, back), values_of(c, back)));
+    }
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    return OK;
+}
+
+static void cells(void **state)
+{
+    (void)state;
+    if (!cuda_host_there())
+        skip();
+    with_context(run_cells);
+}
+
 /* An index that leads out of what it is an index of, on either side, refuses the run; nothing is touched there. */
 static Status run_refused(void *context)
 {
@@ -369,6 +468,6 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(samples),   cmocka_unit_test(segments),
                                         cmocka_unit_test(attention), cmocka_unit_test(tiles),
                                         cmocka_unit_test(codes),     cmocka_unit_test(narrow),
-                                        cmocka_unit_test(refused) };
+                                        cmocka_unit_test(cells),     cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
