@@ -33,7 +33,8 @@ endif()
 
 function(qcc_prelude symbol header)
     set(out ${CMAKE_BINARY_DIR}/generated/${symbol}.c)
-    file(GLOB_RECURSE parts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ops/scalar/*.h ${CMAKE_SOURCE_DIR}/ops/reduce/*.h)
+    file(GLOB_RECURSE parts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ops/scalar/*.h ${CMAKE_SOURCE_DIR}/ops/reduce/*.h
+         ${CMAKE_SOURCE_DIR}/ops/warp/*.h)
     add_custom_command(
         OUTPUT ${out}
         COMMAND ${CMAKE_COMMAND} -DROOT=${CMAKE_SOURCE_DIR} -DHEADER=${header} -DSYMBOL=${symbol} -DOUT=${out}

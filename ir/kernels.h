@@ -69,7 +69,8 @@ struct ProductMaker {
 
 /* What kernels are made for. */
 typedef struct KernelTarget {
-    bool narrow; /* products of bf16 by tensor cores, near the bits of the reference, of a device that has some */
+    bool
+        narrow; /* products of bf16, and attention, by tensor cores, near the bits of the reference, of a device that has some */
     ProductMaker *products; /* asked first of each product of matrices; null: kernels make all */
 } KernelTarget;
 

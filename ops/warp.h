@@ -14,9 +14,9 @@
  * From sm_80 on that is one instruction, on sm_75 four smaller ones; elsewhere, and on a host that runs the threads of a warp
  * in turn, threads show each other what they hold.  Sums are exact, so all of them give the same bits.
  *
- * Of bf16 it is 16 x 16 by 16 x 8, two numbers a word, with sums of f32: the same layout, with 2 t and 8 + 2 t for 4 t and
- * 16 + 4 t.  The instruction, from sm_80 on, adds the 16 products of a sum in its own way, within the bound of
- * docs/arithmetic.md; without it they are added as everywhere else. */
+ * Of bf16 and f16 it is 16 x 16 by 16 x 8, two numbers a word, with sums of f32: the same layout, with 2 t and 8 + 2 t for
+ * 4 t and 16 + 4 t; warp_pack(first, second, x) makes such a word.  The instruction, from sm_80 on, adds the 16 products of a sum
+ * in its own way, within the bound of docs/arithmetic.md; without it they are added as everywhere else. */
 #ifndef QCC_OPS_WARP_H
 #define QCC_OPS_WARP_H
 
@@ -78,41 +78,59 @@ WARP_PRODUCT(i8, u8, "s8", "u8")
 WARP_PRODUCT(i8, i8, "s8", "s8")
 #undef WARP_PRODUCT
 
-/* Two bf16, the first in the lower half of their word, are read by nobody but the function below. */
+/* Two bf16 or f16, the first in the lower half of their word, are read by nobody but the functions below. */
 typedef struct Bf16 {
     u16 bits;
 } Bf16;
 
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-Q_FN void warp_product(f32 *c, const u32 *a, const u32 *b, const Bf16 *, const Bf16 *)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-#else
-Q_FN f32 warp_pair(u32 a, u32 b, f32 sum)
-{
-    sum = fma_f32(float_of(a << 16), float_of(b << 16), sum);
-    return fma_f32(float_of(a & 0xffff0000u), float_of(b & 0xffff0000u), sum);
-}
+typedef struct F16 {
+    u16 bits;
+} F16;
 
-Q_FN void warp_product(f32 *c, const u32 *a, const u32 *b, const Bf16 *, const Bf16 *)
-{
-    const u32 lane = threadIdx.x % 32, row = lane / 4 * 4, column = lane % 4 * 8;
-    for (u32 k = 0; k < 8; k++) {
-        const u32 half = k / 4, place = k % 4;
-        const u64 rows = __shfl_sync(WARP_ALL, a[2 * half] | (u64)a[2 * half + 1] << 32, row + place);
-        const u32 first = __shfl_sync(WARP_ALL, b[half], column + place);
-        const u32 second = __shfl_sync(WARP_ALL, b[half], column + 4 + place);
-        c[0] = warp_pair((u32)rows, first, c[0]);
-        c[1] = warp_pair((u32)rows, second, c[1]);
-        c[2] = warp_pair(rows >> 32, first, c[2]);
-        c[3] = warp_pair(rows >> 32, second, c[3]);
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+#define WARP_HALVES(H, ptx, from, to)                                                                                  \
+    Q_FN void warp_product(f32 *c, const u32 *a, const u32 *b, const H *, const H *)                                   \
+    {                                                                                                                  \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ptx "." ptx ".f32 "                                      \
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                 \
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                  \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
+    }                                                                                                                  \
+    Q_FN u32 warp_pack(f32 first, f32 second, const H *)                                                               \
+    {                                                                                                                  \
+        u32 word;                                                                                                      \
+        asm("cvt.rn." ptx "x2.f32 %0, %1, %2;" : "=r"(word) : "f"(second), "f"(first));                                \
+        return word;                                                                                                   \
     }
-}
+#else
+#define WARP_HALVES(H, ptx, from, to)                                                                                  \
+    Q_FN f32 warp_pair(u32 a, u32 b, f32 sum, const H *)                                                               \
+    {                                                                                                                  \
+        sum = fma_f32(from((u16)a), from((u16)b), sum);                                                                \
+        return fma_f32(from((u16)(a >> 16)), from((u16)(b >> 16)), sum);                                               \
+    }                                                                                                                  \
+    Q_FN void warp_product(f32 *c, const u32 *a, const u32 *b, const H *h, const H *)                                  \
+    {                                                                                                                  \
+        const u32 lane = threadIdx.x % 32, row = lane / 4 * 4, column = lane % 4 * 8;                                  \
+        for (u32 k = 0; k < 8; k++) {                                                                                  \
+            const u32 half = k / 4, place = k % 4;                                                                     \
+            const u64 rows = __shfl_sync(WARP_ALL, a[2 * half] | (u64)a[2 * half + 1] << 32, row + place);             \
+            const u32 first = __shfl_sync(WARP_ALL, b[half], column + place);                                          \
+            const u32 second = __shfl_sync(WARP_ALL, b[half], column + 4 + place);                                     \
+            c[0] = warp_pair((u32)rows, first, c[0], h);                                                               \
+            c[1] = warp_pair((u32)rows, second, c[1], h);                                                              \
+            c[2] = warp_pair(rows >> 32, first, c[2], h);                                                              \
+            c[3] = warp_pair(rows >> 32, second, c[3], h);                                                             \
+        }                                                                                                              \
+    }                                                                                                                  \
+    Q_FN u32 warp_pack(f32 first, f32 second, const H *)                                                               \
+    {                                                                                                                  \
+        return (u32)to(first) | (u32)to(second) << 16;                                                                 \
+    }
 #endif
+WARP_HALVES(Bf16, "bf16", bf16_to_f32, bf16_from_f32)
+WARP_HALVES(F16, "f16", f16_to_f32, f16_from_f32)
+#undef WARP_HALVES
 
 enum {
     WARP_THREADS = 256,
@@ -289,6 +307,8 @@ Q_FN void codes_tile(CodesSums<SQUARES> *sums, const CodesTile *t, const A *x, c
         __syncthreads();
     }
 }
+
+#include "ops/warp/attend.h"
 
 #endif
 

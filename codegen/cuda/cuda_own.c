@@ -136,7 +136,7 @@ static bool all_known(const Node *call)
 bool cuda_own(CallMaker *m)
 {
     const OpDef *def = op_of(m->call);
-    OwnKernels own = { .arena = m->w.arena };
+    OwnKernels own = { .arena = m->w.arena, .narrow = m->target.narrow };
     if (!def->access.kernels || !all_known(m->call) || !def->access.kernels(m->call, &own))
         return false;
     bool made = true;

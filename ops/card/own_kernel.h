@@ -50,6 +50,8 @@ struct OwnKernels {
     OwnKernel list[OWN_KERNELS];
     int n;
     size_t scratch;
+    bool
+        narrow; /* of narrow types tensor cores may make products, near the bits of the evaluator (KernelTarget.narrow) */
     bool draws; /* reads draws[0], the seed, and draws[1], the step of the run */
 };
 

@@ -106,13 +106,14 @@ static Status run_program(Case *c, Module **m)
 }
 
 /* The kernels of the programs of all graphs, annotated. */
-static Status run_kernels(Case *c, Module **m)
+static Status print_kernels(Case *c, Module **m, bool narrow)
 {
     CudaModule made;
     Text text;
     TRY(run_verify(c, m));
     text_open(&text, &c->language.arena);
     cuda_module_open(&made, (*m)->graphs[0]->ir->ops, &c->language.arena);
+    made.target.narrow = narrow;
     for (size_t i = 0; i < (*m)->n_graphs; i++) {
         const Program *p = program_of(c, (*m)->graphs[i]);
         if (!p)
@@ -124,9 +125,25 @@ static Status run_kernels(Case *c, Module **m)
     return OK;
 }
 
+static Status run_kernels(Case *c, Module **m)
+{
+    return print_kernels(c, m, false);
+}
+
+/* Those for a device whose tensor cores may multiply narrow types. */
+static Status run_tensor_kernels(Case *c, Module **m)
+{
+    return print_kernels(c, m, true);
+}
+
 static const Verb verbs[] = {
-    { "print", run_print, false },     { "verify", run_verify, false },   { "evaluate", run_evaluate, false },
-    { "regions", run_regions, false }, { "program", run_program, false }, { "kernels", run_kernels, false },
+    { "print", run_print, false },
+    { "verify", run_verify, false },
+    { "evaluate", run_evaluate, false },
+    { "regions", run_regions, false },
+    { "program", run_program, false },
+    { "kernels", run_kernels, false },
+    { "tensor-kernels", run_tensor_kernels, false },
 };
 
 static const Verb *find_verb(Str word)

@@ -1,6 +1,7 @@
 /* Products that tensor cores compute compile for every architecture: each kernel has the instruction, none spills registers. */
 #include "codegen/cuda/cuda_call.h"
 #include "nvrtc/nvrtc.h"
+#include "ops/attend/attention.h"
 #include "ops/contract/contract.h"
 #include "ops/quant/words.h"
 #include "ops/window/window.h"
@@ -37,22 +38,29 @@ typedef struct Checked {
     int kernels;
 } Checked;
 
-/* All that were collected, once to be read and once as the assembler gets them. */
-static void compile(Context *c, Checked *all, const char *arch, const char *instruction)
+/* All that were collected, once to be read and once as the assembler gets them; `instructions` end with null. */
+static void compile(Context *c, Checked *all, const char *arch, const char *const *instructions)
 {
     const char *log;
     KernelUse *uses;
     Str bytes;
+    bool spills = false;
     char *ptx = nvrtc_ptx(&all->nvrtc, text_get(&all->text), arch);
     assert_non_null(ptx);
-    require(nvrtc_count(ptx, instruction) >= (size_t)all->kernels, "%s: %d kernels, %d times %s\n", arch, all->kernels,
-            (int)nvrtc_count(ptx, instruction), instruction);
+    for (; *instructions; instructions++)
+        require(nvrtc_count(ptx, *instructions) >= (size_t)all->kernels, "%s: %d kernels, %d times %s\n", arch,
+                all->kernels, (int)nvrtc_count(ptx, *instructions), *instructions);
     free(ptx);
     assert_int_equal(
         nvrtc_compile(&all->nvrtc, &c->diag, text_get(&all->text), arch, NVRTC_CUBIN, &c->arena, &bytes, &log), OK);
     assert_int_equal(nvrtc_uses(log, &c->arena, &uses), all->kernels);
     for (int i = 0; i < all->kernels; i++)
-        require(!uses[i].spills && !uses[i].stack, "%s for %s spills\n", uses[i].name, arch);
+        if (uses[i].spills || uses[i].stack) {
+            print_error("%s for %s spills %d, stack %d, %d registers\n", uses[i].name, arch, (int)uses[i].spills,
+                        (int)uses[i].stack, (int)uses[i].registers);
+            spills = true;
+        }
+    assert_false(spills);
 }
 
 /* An empty program; false where nobody compiles it. */
@@ -85,7 +93,9 @@ static Status run_codes(void *context)
         add(c, &all, false, product_of_codes(c, variant < VARIANTS ? SMALL : LARGE, variant), variant);
     for (size_t i = 0; i < COUNT(nvrtc_archs); i++)
         compile(c, &all, nvrtc_archs[i],
-                strcmp(nvrtc_archs[i], "sm_75") == 0 ? "mma.sync.aligned.m8n8k16" : "mma.sync.aligned.m16n8k32");
+                (const char *[]){ strcmp(nvrtc_archs[i], "sm_75") == 0 ? "mma.sync.aligned.m8n8k16"
+                                                                       : "mma.sync.aligned.m16n8k32",
+                                  NULL });
     return OK;
 }
 
@@ -117,8 +127,51 @@ static Status run_halves(void *context)
         add(c, &all, true, product_of_halves(c, sides[variant / WAYS], variant), variant);
     add(c, &all, true, product_of_halves(c, 0, VARIANTS), VARIANTS);
     for (size_t i = 1; i < COUNT(nvrtc_archs); i++)
-        compile(c, &all, nvrtc_archs[i], "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32");
+        compile(c, &all, nvrtc_archs[i],
+                (const char *[]){ "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", NULL });
     return OK;
+}
+
+/* Attention and the way back through it, of heads of several sizes, causal or not, beneath a mask. */
+static void add_attention(Context *c, Checked *all, DType type, int64_t size, int number)
+{
+    const AttentionAttr at = { .left_window_size = -1, .right_window_size = -1, .is_causal = number % 2 };
+    const int64_t q[] = { 2, 8, 1000, size }, k[] = { 2, 4, 1000, size }, mask[] = { 1, 1, 1000, 1000 };
+    Build build = fresh(c);
+    Graph *g = build.graph;
+    Node *in[] = { graph_input(g, "q", type_tensor(&c->ir.types, type, 4, q)),
+                   graph_input(g, "k", type_tensor(&c->ir.types, type, 4, k)),
+                   graph_input(g, "v", type_tensor(&c->ir.types, type, 4, k)),
+                   graph_input(g, "mask", type_tensor(&c->ir.types, number % 3 ? BOOL : type, 4, mask)) };
+    Node *back[] = { in[0], in[1], in[2], graph_input(g, "dy", type_tensor(&c->ir.types, type, 4, q)), in[3] };
+    const int masked = number % 2;
+    add(c, all, true, build_node_n(&build, OP_attention, &at, 3 + masked, in, 1), 2 * number);
+    add(c, all, true, build_node_n(&build, OP_attention_grad, &at, 4 + masked, back, 3), 2 * number + 1);
+}
+
+static Status run_attention(void *context)
+{
+    static const struct {
+        DType type;
+        int64_t size;
+    } heads[] = { { BF16, 64 }, { BF16, 64 }, { BF16, 33 }, { F16, 128 }, { BF16, 128 }, { F16, 64 } };
+    Context *c = context;
+    Checked all;
+    if (!begin(c, &all))
+        return OK;
+    for (int i = 0; i < (int)COUNT(heads); i++)
+        add_attention(c, &all, heads[i].type, heads[i].size, i);
+    for (size_t i = 1; i < COUNT(nvrtc_archs); i++)
+        compile(c, &all, nvrtc_archs[i],
+                (const char *[]){ "mma.sync.aligned.m16n8k16", "cp.async.wait_group 1",
+                                  "ldmatrix.sync.aligned.m8n8.x4.trans", "ex2.approx.ftz.f32", NULL });
+    return OK;
+}
+
+static void attention(void **state)
+{
+    (void)state;
+    with_context(run_attention);
 }
 
 static void halves(void **state)
@@ -135,6 +188,7 @@ static void codes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(codes), cmocka_unit_test(halves) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(codes), cmocka_unit_test(halves),
+                                        cmocka_unit_test(attention) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,13 +15,18 @@ typedef struct CudaJob {
     CudaLaunch launch;
     const Tensor **in;
     const Tensor *want; /* a tuple where there are several results; null: the call is to be refused */
+    void **seen;        /* what the run before gave */
+    bool *shows;        /* kernels have a mistake: whether a result differs; null: they have none */
 } CudaJob;
 
 typedef struct CudaHost {
     Context *c;
     const char *name; /* of the files that it makes */
     KernelTarget target;
-    Map *known; /* texts that ran: the same one does not run again; null: everything does */
+    double near;                /* how far results may be from the evaluator's, in units of the largest; 0: bits */
+    const char *const *mistake; /* what stands in kernels that are added, and what shall stand there; or null */
+    bool *shows;                /* set where one of their results differs then */
+    Map *known;                 /* texts that ran: the same one does not run again; null: everything does */
     Text kernels;
     CudaJob *jobs;
     size_t n, cap;

@@ -328,18 +328,21 @@ static void codes(void **state)
     with_context(run_codes);
 }
 
-/* Attention whose sums are longer than a segment: over keys, and over the queries of heads that share one of keys. */
+/* Attention whose sums are longer than a segment: over keys, and over the queries of heads that share one of keys; a thread for each of them,
+ * or by tiles. */
 static Status run_attention(void *context)
 {
-    static const int64_t steps[][2] = { { 3, 2100 }, { 1030, 3 } }; /* queries, keys */
+    static const int64_t sizes[][3] = {
+        { 3, 2100, 2 }, { 1030, 3, 2 }, { 5, 2100, 9 }, { 1030, 9, 9 }
+    }; /* queries, keys */
     Context *c = context;
     CudaHost h;
     cuda_host_open(&h, c, "attention");
-    for (size_t i = 0; i < 2 * COUNT(steps); i++) {
+    for (size_t i = 0; i < 2 * COUNT(sizes); i++) {
         Rng rng = { seed_of("attention", i) };
         Build b = fresh(c);
         const DType type = i % 2 ? BF16 : F32;
-        const int64_t *n = steps[i / 2], q[] = { 1, 2, n[0], 2 }, k[] = { 1, 1, n[1], 2 };
+        const int64_t *n = sizes[i / 2], q[] = { 1, 2, n[0], n[2] }, k[] = { 1, 1, n[1], n[2] };
         const AttentionAttr at = { .left_window_size = -1, .right_window_size = -1 };
         Node *in[] = { draw(&b, &rng, type, 4, q), draw(&b, &rng, type, 4, k), draw(&b, &rng, type, 4, k),
                        draw(&b, &rng, type, 4, q) };
