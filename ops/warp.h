@@ -141,6 +141,7 @@ enum {
 /* A square of a result that a block of 256 threads makes of a matrix of m rows and one of n columns, both `depth` deep. */
 typedef struct CodesTile {
     i64 m, n, depth, row, column; /* where it begins */
+    i64 from, to;                 /* the part of the depth, in whole pieces, that the block adds up */
     bool sums_x, sums_y;          /* what codes alone sum to is wanted, too */
 } CodesTile;
 
@@ -283,27 +284,98 @@ Q_FN void codes_multiply(CodesSums<SQUARES> *sums, const CodesTile *t, const u32
     }
 }
 
+/* A matrix whose codes lie beside each other along k (ALONG) or along its lanes; `whole` as above. */
+template <class A, bool ALONG> struct CodesMatrix {
+    const A *at;
+    i64 lanes, depth;
+    bool whole;
+};
+
+template <bool ALONG, class A> Q_FN CodesMatrix<A, ALONG> codes_matrix(const A *at, i64 lanes, i64 depth)
+{
+    const CodesMatrix<A, ALONG> m = { at, lanes, depth, (((u64)at | (u64)(ALONG ? depth : lanes)) & 3) == 0 };
+    return m;
+}
+
+template <int SIDE, class A, bool ALONG>
+Q_FN void codes_take(u32 *words, const CodesMatrix<A, ALONG> *m, i64 first, i64 k0)
+{
+    codes_fetch<SIDE, ALONG>(words, (const u8 *)m->at, first, m->lanes, k0, m->depth, m->whole);
+}
+
+template <int SIDE, class A, bool ALONG>
+Q_FN void codes_set(const u32 *words, const CodesMatrix<A, ALONG> *, u32 (*to)[WARP_LINE])
+{
+    codes_put<SIDE, ALONG>(words, to);
+}
+
+/* A matrix that lies nowhere: code(lane, k) is an element, in the low byte.  Neighbours of a warp have lanes that follow each other,
+ * so that what they read lies beside each other where lanes do. */
+template <class A, class F> struct CodesGather {
+    const A *type; /* of the codes; it points to nothing */
+    const F *code;
+    i64 lanes, depth;
+};
+
+template <class A, class F> Q_FN CodesGather<A, F> codes_gather(const A *type, const F *code, i64 lanes, i64 depth)
+{
+    const CodesGather<A, F> m = { type, code, lanes, depth };
+    return m;
+}
+
+template <int SIDE, class A, class F> Q_FN void codes_take(u32 *words, const CodesGather<A, F> *m, i64 first, i64 k0)
+{
+#pragma unroll
+    for (u32 i = 0; i < SIDE * WARP_WORDS / WARP_THREADS; i++) {
+        const u32 e = threadIdx.x + WARP_THREADS * i;
+        const i64 lane = first + e % SIDE, k = k0 + 4 * (e / SIDE);
+        words[i] = 0;
+#pragma unroll
+        for (u32 p = 0; p < 4; p++)
+            words[i] |= (lane < m->lanes && k + p < m->depth ? (*m->code)(lane, k + p) & 0xffu : 0) << 8 * p;
+    }
+}
+
+template <int SIDE, class A, class F>
+Q_FN void codes_set(const u32 *words, const CodesGather<A, F> *, u32 (*to)[WARP_LINE])
+{
+#pragma unroll
+    for (u32 i = 0; i < SIDE * WARP_WORDS / WARP_THREADS; i++) {
+        const u32 e = threadIdx.x + WARP_THREADS * i;
+        to[e % SIDE][e / SIDE] = words[i];
+    }
+}
+
+/* The type of a matrix's codes, as a pointer to nothing. */
+template <class A, bool ALONG> Q_FN const A *codes_type(const CodesMatrix<A, ALONG> *)
+{
+    return 0;
+}
+
+template <class A, class F> Q_FN const A *codes_type(const CodesGather<A, F> *)
+{
+    return 0;
+}
+
 /* The sums of a tile: while pieces of both matrices are multiplied, the next ones are on their way to registers. */
-template <int SQUARES, bool X_ALONG, bool Y_ALONG, class A, class B>
-Q_FN void codes_tile(CodesSums<SQUARES> *sums, const CodesTile *t, const A *x, const B *y, u32 (*xs)[WARP_LINE],
+template <int SQUARES, class X, class Y>
+Q_FN void codes_tile(CodesSums<SQUARES> *sums, const CodesTile *t, const X &x, const Y &y, u32 (*xs)[WARP_LINE],
                      u32 (*ys)[WARP_LINE])
 {
     const int side = 32 * SQUARES;
-    const bool x_whole = (((u64)x | (u64)(X_ALONG ? t->depth : t->m)) & 3) == 0;
-    const bool y_whole = (((u64)y | (u64)(Y_ALONG ? t->depth : t->n)) & 3) == 0;
-    for (i64 k0 = 0;; k0 += 4 * WARP_WORDS) {
+    for (i64 k0 = t->from;; k0 += 4 * WARP_WORDS) {
         u32 next_x[side * WARP_WORDS / WARP_THREADS], next_y[side * WARP_WORDS / WARP_THREADS];
-        if (k0 < t->depth) {
-            codes_fetch<side, X_ALONG>(next_x, (const u8 *)x, t->row, t->m, k0, t->depth, x_whole);
-            codes_fetch<side, Y_ALONG>(next_y, (const u8 *)y, t->column, t->n, k0, t->depth, y_whole);
+        if (k0 < t->to) {
+            codes_take<side>(next_x, &x, t->row, k0);
+            codes_take<side>(next_y, &y, t->column, k0);
         }
-        if (k0)
-            codes_multiply(sums, t, xs, ys, x, y);
+        if (k0 > t->from)
+            codes_multiply(sums, t, xs, ys, codes_type(&x), codes_type(&y));
         __syncthreads();
-        if (k0 >= t->depth)
+        if (k0 >= t->to)
             return;
-        codes_put<side, X_ALONG>(next_x, xs);
-        codes_put<side, Y_ALONG>(next_y, ys);
+        codes_set<side>(next_x, &x, xs);
+        codes_set<side>(next_y, &y, ys);
         __syncthreads();
     }
 }

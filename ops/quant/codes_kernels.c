@@ -112,13 +112,15 @@ static void print_product_result(Writer *w, const Stack *s)
                  p->codes ? lane(w, p->b_scale, "mb", "column", s->n) : "", "column");
 }
 
-/* ---- products by tensor cores (ops/warp.h) ---- */
+/* ---- by tensor cores (ops/warp.h) ---- */
 
 enum {
     TILE_THREADS = 256,
     TILE_UNIT = 32,    /* rows and columns of a block for each square of a thread's */
     TILE_LEAST = 8,    /* rows or columns that are worth one */
     TILE_ENOUGH = 128, /* blocks of the larger tiles, each of which wants a processor */
+    TILE_PIECE = 64,   /* k of a piece of both matrices */
+    SPLIT_LEAST = 256, /* k that is worth a block */
 };
 
 static bool is_byte(const Writer *w, int operand)
@@ -132,9 +134,34 @@ static int64_t parts(int64_t n, int64_t each)
     return (n + each - 1) / each;
 }
 
-static int64_t blocks_of(const Stack *s, int squares)
+/* How the sums of some products of an m x k and a k x n matrix are shared out: squares of a thread; where there are few tiles, blocks
+ * for parts of k, whose sums lie in the scratch till all are added.  They wrap, so that their order does not show. */
+typedef struct Tiles {
+    int64_t m, n, k, batches, results;
+    int squares;
+    int64_t side, across, down, parts, part; /* of k: how many, and how long */
+} Tiles;
+
+static int64_t blocks_of(const Tiles *t, int squares)
 {
-    return parts(s->m, TILE_UNIT * squares) * parts(s->n, TILE_UNIT * squares) * s->batches;
+    return parts(t->m, TILE_UNIT * squares) * parts(t->n, TILE_UNIT * squares) * t->batches;
+}
+
+/* False where a thread for each element does as well. */
+static bool cut(const Writer *w, Tiles *t)
+{
+    if (!is_byte(w, w->p->a) || !is_byte(w, w->p->b) || t->m < TILE_LEAST || t->n < TILE_LEAST || !t->k)
+        return false;
+    const bool large = t->m > 2 * TILE_UNIT && t->n > 2 * TILE_UNIT && blocks_of(t, 4) >= TILE_ENOUGH;
+    t->squares = large ? 4 : 2;
+    t->side = TILE_UNIT * t->squares;
+    t->across = parts(t->n, t->side);
+    t->down = parts(t->m, t->side);
+    const int64_t wanted = parts(TILE_ENOUGH, blocks_of(t, t->squares)), most = t->k / SPLIT_LEAST;
+    const int64_t several = wanted < most ? wanted : most;
+    t->part = several < 2 ? t->k : parts(parts(t->k, several), TILE_PIECE) * TILE_PIECE;
+    t->parts = parts(t->k, t->part);
+    return true;
 }
 
 /* Whether a zero point is any but 0: then what the other operand's codes sum to is taken away. */
@@ -145,54 +172,121 @@ static const char *is_wanted(const Writer *w, int zero)
     return type_elements(in(w->n, zero)->type) == 1 ? arena_printf(w->to->arena, "RAW%d[0] != 0", zero) : "true";
 }
 
-static void print_tile_sums(Writer *w, const Stack *s, int squares)
+/* The digit of a number that goes on at every `below` and counts to `extent` (0: the last one). */
+static const char *digit(const Writer *w, const char *number, int64_t below, int64_t extent)
 {
-    const CodesOperands *p = w->p;
-    const int64_t side = TILE_UNIT * squares, across = parts(s->n, side), down = parts(s->m, side);
-    text_printf(&w->t, "    __shared__ u32 xs[%" PRId64 "][WARP_LINE], ys[%" PRId64 "][WARP_LINE];\n", side, side);
-    text_printf(&w->t, "    const i64 batch = block / %" PRId64 ";\n", across * down);
-    print_matrices(w, s);
-    text_printf(&w->t,
-                "    const CodesTile tile = { %" PRId64 ", %" PRId64 ", %" PRId64 ", block / %" PRId64 " %% %" PRId64
-                " * %" PRId64 ", block %% %" PRId64 " * %" PRId64 ", %s, %s };\n",
-                s->m, s->n, s->k, across, down, side, across, side, is_wanted(w, p->b_zero), is_wanted(w, p->a_zero));
-    text_printf(&w->t, "    CodesSums<%d> sums = { { { { 0 } } }, { { 0 } }, { { 0 } } };\n", squares);
-    text_printf(&w->t,
-                "    codes_tile<%d, %s, %s>(&sums, &tile, RAW%d + ma * %" PRId64 ", RAW%d + mb * %" PRId64
-                ", xs, ys);\n",
-                squares, s->a_col == 1 ? "true" : "false", s->b_row == 1 ? "true" : "false", p->a, s->m * s->k, p->b,
-                s->k * s->n);
+    if (extent == 1)
+        return "0";
+    const char *over = below > 1 ? arena_printf(w->to->arena, "%s / %" PRId64, number, below) : number;
+    return extent ? arena_printf(w->to->arena, "%s %% %" PRId64, over, extent) : over;
 }
 
-static void print_tile_results(Writer *w, const Stack *s, int squares)
+static void print_tile(Writer *w, const Tiles *t)
+{
+    const int64_t tiles = t->across * t->down;
+    text_printf(&w->t, "    __shared__ u32 xs[%" PRId64 "][WARP_LINE], ys[%" PRId64 "][WARP_LINE];\n", t->side,
+                t->side);
+    text_printf(&w->t, "    const i64 batch = %s;\n", digit(w, "block", tiles * t->parts, t->batches == 1));
+    if (t->parts > 1)
+        text_printf(&w->t,
+                    "    const i64 part = %s, from = part * %" PRId64 ", to = from + %" PRId64 " < %" PRId64
+                    " ? from + %" PRId64 " : %" PRId64 ";\n",
+                    digit(w, "block", tiles, t->parts), t->part, t->part, t->k, t->part, t->k);
+    text_printf(
+        &w->t, "    const CodesTile tile = { %" PRId64 ", %" PRId64 ", %" PRId64 ", %s * %" PRId64 ", %s * %" PRId64,
+        t->m, t->n, t->k, digit(w, "block", t->across, t->down), t->side, digit(w, "block", 1, t->across), t->side);
+    if (t->parts > 1)
+        text_add(&w->t, ", from, to");
+    else
+        text_printf(&w->t, ", 0, %" PRId64, t->k);
+    text_printf(&w->t, ", %s, %s };\n", is_wanted(w, w->p->b_zero), is_wanted(w, w->p->a_zero));
+    text_printf(&w->t, "    CodesSums<%d> sums = { { { { 0 } } }, { { 0 } }, { { 0 } } };\n", t->squares);
+}
+
+/* Each sum of a thread, at `row` and `column` of its matrices. */
+static void print_each(Writer *w, const Tiles *t)
 {
     const char *const sides[] = { "i", "j" };
     for (int i = 0; i < 2; i++)
-        text_printf(&w->t, "#pragma unroll\n    for (u32 %s = 0; %s < %d; %s++) {\n", sides[i], sides[i], 2 * squares,
-                    sides[i]);
+        text_printf(&w->t, "#pragma unroll\n    for (u32 %s = 0; %s < %d; %s++) {\n", sides[i], sides[i],
+                    2 * t->squares, sides[i]);
     text_printf(&w->t,
                 "    const i64 row = tile.row + warp_row<%d>(i), column = tile.column + warp_column<%d>(j);\n"
-                "    if (row >= tile.m || column >= tile.n)\n        continue;\n"
-                "    const i64 o = (batch * tile.m + row) * tile.n + column;\n",
-                squares, squares);
-    print_zeros(w, s);
-    text_add(&w->t, "    u32 sum = sums.of_products[i / 2][j / 2][i % 2 * 2 + j % 2] + za * zb * (u32)tile.depth;\n"
-                    "    sum -= zb * sums.of_x[i / 2][i % 2 * 2] + za * sums.of_y[j / 2][j % 2];\n");
-    print_product_result(w, s);
-    text_add(&w->t, "    }\n    }\n");
+                "    if (row >= tile.m || column >= tile.n)\n        continue;\n",
+                t->squares, t->squares);
 }
 
-/* False where a thread for each element does as well. */
+static void print_sum(Writer *w)
+{
+    text_add(&w->t,
+             "    u32 sum = sums.of_products[i / 2][j / 2][i % 2 * 2 + j % 2] + za * zb * (u32)(tile.to - tile.from);\n"
+             "    sum -= zb * sums.of_x[i / 2][i % 2 * 2] + za * sums.of_y[j / 2][j % 2];\n");
+}
+
+/* A block's part of the sum of element `o`. */
+static void print_part(Writer *w, const Tiles *t)
+{
+    text_printf(&w->t, "    ((u32 *)scratch)[part * %" PRId64 " + o] = sum;\n", t->results);
+}
+
+static void close_tiles(Writer *w, const Tiles *t)
+{
+    text_add(&w->t, "    }\n    }\n");
+    own_kernel_close(w->to, "mma", blocks_of(t, t->squares) * t->parts, TILE_THREADS, &w->t);
+    w->to->list[w->to->n - 1].tensor = true;
+}
+
+/* Begins a thread for each element that adds the parts of its sum. */
+static void open_join(Writer *w, const Tiles *t)
+{
+    own_scratch(w->to, t->parts * t->results * (int64_t)sizeof(uint32_t));
+    own_kernel_open(w->to, &w->t);
+    text_printf(&w->t,
+                "    u32 sum = 0;\n    for (i64 part = 0; part < %" PRId64 "; part++)\n"
+                "        sum += ((const u32 *)scratch)[part * %" PRId64 " + o];\n",
+                t->parts, t->results);
+}
+
+/* ---- products ---- */
+
+static void print_product_place(Writer *w, const Stack *s)
+{
+    text_printf(&w->t,
+                "    const i64 column = o %% %" PRId64 ", row = o / %" PRId64 " %% %" PRId64 ", batch = o / %" PRId64
+                ";\n",
+                s->n, s->n, s->m, s->m * s->n);
+    print_matrices(w, s);
+}
+
 static bool by_tiles(Writer *w, const Stack *s)
 {
-    if (!is_byte(w, w->p->a) || !is_byte(w, w->p->b) || s->m < TILE_LEAST || s->n < TILE_LEAST)
+    const CodesOperands *p = w->p;
+    Tiles t = { s->m, s->n, s->k, s->batches, s->batches * s->m * s->n };
+    if (!cut(w, &t))
         return false;
-    const bool large = s->m > 2 * TILE_UNIT && s->n > 2 * TILE_UNIT && blocks_of(s, 4) >= TILE_ENOUGH;
-    const int squares = large ? 4 : 2;
-    print_tile_sums(w, s, squares);
-    print_tile_results(w, s, squares);
-    own_kernel_close(w->to, "mma", blocks_of(s, squares), TILE_THREADS, &w->t);
-    w->to->list[w->to->n - 1].tensor = true;
+    print_tile(w, &t);
+    print_matrices(w, s);
+    text_printf(&w->t,
+                "    codes_tile<%d>(&sums, &tile, codes_matrix<%s>(RAW%d + ma * %" PRId64
+                ", tile.m, tile.depth),\n                  codes_matrix<%s>(RAW%d + mb * %" PRId64
+                ", tile.n, tile.depth), xs, ys);\n",
+                t.squares, s->a_col == 1 ? "true" : "false", p->a, s->m * s->k, s->b_row == 1 ? "true" : "false", p->b,
+                s->k * s->n);
+    print_each(w, &t);
+    text_add(&w->t, "    const i64 o = (batch * tile.m + row) * tile.n + column;\n");
+    print_zeros(w, s);
+    print_sum(w);
+    if (t.parts == 1)
+        print_product_result(w, s);
+    else
+        print_part(w, &t);
+    close_tiles(w, &t);
+    if (t.parts == 1)
+        return true;
+    open_join(w, &t);
+    print_product_place(w, s);
+    print_product_result(w, s);
+    own_kernel_close(w->to, "join", t.results, 0, &w->t);
     return true;
 }
 
@@ -205,11 +299,7 @@ bool kernels_codes_product(const Node *n, OwnKernels *to, const CodesOperands *p
     own_kernel_open(to, &w.t);
     if (by_tiles(&w, &s))
         return true;
-    text_printf(&w.t,
-                "    const i64 column = o %% %" PRId64 ", row = o / %" PRId64 " %% %" PRId64 ", batch = o / %" PRId64
-                ";\n",
-                s.n, s.n, s.m, s.m * s.n);
-    print_matrices(&w, &s);
+    print_product_place(&w, &s);
     print_zeros(&w, &s);
     text_printf(&w.t,
                 "    const i64 from_a = ma * %" PRId64 " + row * %" PRId64 ", from_b = mb * %" PRId64
@@ -226,6 +316,80 @@ bool kernels_codes_product(const Node *n, OwnKernels *to, const CodesOperands *p
 }
 
 /* ---- convolutions ---- */
+
+/* A call, and what there is of each: groups of `channels` each have `each` results, of `plane` places in an image. */
+typedef struct Conv {
+    Window win;
+    int64_t images, all_channels, results, groups, channels, each, plane, taps;
+} Conv;
+
+/* What is read of the data for place `row` of all images and step `k`, the taps of a channel beside each other: outside of the data its zero
+ * point, which adds nothing. */
+static void print_gather(Writer *w, const Conv *c)
+{
+    const Window *win = &c->win;
+    int64_t below = 1, taps = 1, data = 1;
+    text_add(&w->t, "    const auto code = [&](i64 row, i64 k) -> u32 {\n");
+    text_printf(&w->t, "        i64 at = (%s * %" PRId64 " + batch * %" PRId64 " + %s) * %" PRId64 ";\n",
+                c->plane > 1 ? arena_printf(w->to->arena, "row / %" PRId64, c->plane) : "row", c->all_channels,
+                c->channels, c->taps > 1 ? arena_printf(w->to->arena, "k / %" PRId64, c->taps) : "k",
+                window_product(win->rank, win->in));
+    for (int d = win->rank - 1; d >= 0; d--) {
+        text_printf(&w->t, "        const i64 x%d = %s * %" PRId64 " - %" PRId64 " + %s * %" PRId64 ";\n", d,
+                    digit(w, "row", below, win->out[d]), win->stride[d], win->begin[d],
+                    digit(w, "k", taps, win->kernel[d]), win->dilation[d]);
+        text_printf(&w->t, "        if (x%d < 0 || x%d >= %" PRId64 ")\n            return za;\n", d, d, win->in[d]);
+        text_printf(&w->t, "        at += x%d * %" PRId64 ";\n", d, data);
+        below *= win->out[d];
+        taps *= win->kernel[d];
+        data *= win->in[d];
+    }
+    text_printf(&w->t, "        return RAW%d[at];\n    };\n", w->p->a);
+}
+
+static void print_conv_zero(Writer *w, const Conv *c)
+{
+    print_zero(w, "zb", w->p->b_zero, has(w, w->p->b_zero) ? lane(w, w->p->b_zero, "0", "result", c->results) : "");
+}
+
+static void print_conv_result(Writer *w, const Conv *c)
+{
+    print_result(w, "0", w->p->codes ? lane(w, w->p->b_scale, "0", "result", c->results) : "", "result");
+}
+
+/* Rows are places of all images, columns the results of a group, and nobody makes the matrix of what windows cover. */
+static bool conv_by_tiles(Writer *w, const Conv *c)
+{
+    Tiles t = { c->images * c->plane, c->each, c->channels * c->taps, c->groups, c->images * c->results * c->plane };
+    if (!cut(w, &t))
+        return false;
+    print_tile(w, &t);
+    print_zero(w, "za", w->p->a_zero, "0");
+    print_gather(w, c);
+    text_printf(&w->t,
+                "    codes_tile<%d>(&sums, &tile, codes_gather(RAW%d, &code, tile.m, tile.depth),\n"
+                "                  codes_matrix<true>(RAW%d + batch * %" PRId64 ", tile.n, tile.depth), xs, ys);\n",
+                t.squares, w->p->a, w->p->b, t.n * t.k);
+    print_each(w, &t);
+    text_printf(&w->t,
+                "    const i64 result = batch * %" PRId64 " + column, o = (row / %" PRId64 " * %" PRId64
+                " + result) * %" PRId64 " + row %% %" PRId64 ";\n",
+                c->each, c->plane, c->results, c->plane, c->plane);
+    print_conv_zero(w, c);
+    print_sum(w);
+    if (t.parts == 1)
+        print_conv_result(w, c);
+    else
+        print_part(w, &t);
+    close_tiles(w, &t);
+    if (t.parts == 1)
+        return true;
+    open_join(w, &t);
+    text_printf(&w->t, "    const i64 result = %s;\n", digit(w, "o", c->plane, c->results));
+    print_conv_result(w, c);
+    own_kernel_close(w->to, "join", t.results, 0, &w->t);
+    return true;
+}
 
 static void print_taps(Writer *w, const Window *win)
 {
@@ -255,29 +419,32 @@ bool kernels_codes_conv(const Node *n, OwnKernels *to, const CodesOperands *p)
     Writer w = { .n = n, .to = to, .p = p };
     const ConvAttr *at = n->attr;
     const Type *x = in(n, p->a)->type, *f = in(n, p->b)->type;
-    Window win;
-    if (!can(&w) || window_place(&win, to->arena, &at->window, x->rank - 2, x->dims + 2, f->dims + 2))
+    Conv c = { .images = x->dims[0], .all_channels = x->dims[1], .results = f->dims[0], .groups = at->group };
+    if (!can(&w) || window_place(&c.win, to->arena, &at->window, x->rank - 2, x->dims + 2, f->dims + 2))
         return false;
-    const int64_t results = f->dims[0], plane = window_product(win.rank, win.out), channels = f->dims[1];
+    c.channels = f->dims[1];
+    c.each = c.results / c.groups;
+    c.plane = window_product(c.win.rank, c.win.out);
+    c.taps = window_product(c.win.rank, c.win.kernel);
     own_kernel_open(to, &w.t);
+    if (conv_by_tiles(&w, &c))
+        return true;
     int64_t below = 1;
-    for (int d = win.rank - 1; d >= 0; d--) {
-        text_printf(&w.t, "    const i64 a%d = o / %" PRId64 " %% %" PRId64 ";\n", d, below, win.out[d]);
-        below *= win.out[d];
+    for (int d = c.win.rank - 1; d >= 0; d--) {
+        text_printf(&w.t, "    const i64 a%d = o / %" PRId64 " %% %" PRId64 ";\n", d, below, c.win.out[d]);
+        below *= c.win.out[d];
     }
-    text_printf(&w.t, "    const i64 result = o / %" PRId64 " %% %" PRId64 ", image = o / %" PRId64 ";\n", plane,
-                results, plane * results);
-    text_printf(&w.t, "    const i64 channels = %" PRId64 ", group = result / %" PRId64 ";\n", channels,
-                results / at->group);
-    text_printf(&w.t, "    const i64 first_x = (image * %" PRId64 " + group * channels) * %" PRId64 ";\n", x->dims[1],
-                window_product(win.rank, win.in));
-    text_printf(&w.t, "    const i64 first_w = result * channels * %" PRId64 ";\n",
-                window_product(win.rank, win.kernel));
+    text_printf(&w.t, "    const i64 result = o / %" PRId64 " %% %" PRId64 ", image = o / %" PRId64 ";\n", c.plane,
+                c.results, c.plane * c.results);
+    text_printf(&w.t, "    const i64 channels = %" PRId64 ", group = result / %" PRId64 ";\n", c.channels, c.each);
+    text_printf(&w.t, "    const i64 first_x = (image * %" PRId64 " + group * channels) * %" PRId64 ";\n",
+                c.all_channels, window_product(c.win.rank, c.win.in));
+    text_printf(&w.t, "    const i64 first_w = result * channels * %" PRId64 ";\n", c.taps);
     print_zero(&w, "za", p->a_zero, "0");
-    print_zero(&w, "zb", p->b_zero, has(&w, p->b_zero) ? lane(&w, p->b_zero, "0", "result", results) : "");
+    print_conv_zero(&w, &c);
     text_printf(&w.t, "    u32 sum = 0;\n");
-    print_taps(&w, &win);
-    print_result(&w, "0", p->codes ? lane(&w, p->b_scale, "0", "result", results) : "", "result");
+    print_taps(&w, &c.win);
+    print_conv_result(&w, &c);
     own_kernel_close(to, "conv", type_elements(access_result(n, 0)), 0, &w.t);
     return true;
 }

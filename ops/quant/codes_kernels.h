@@ -1,5 +1,5 @@
-/* Kernels of products and convolutions of codes (ops/card/own_kernel.h): a thread for each element, whose sum of 32 bits is
- * exact, and what the card makes of it. */
+/* Kernels of products and convolutions of codes (ops/card/own_kernel.h): by tensor cores, or a thread for each element, sums of 32
+ * bits that are exact, and what the card makes of them. */
 #ifndef OPS_QUANT_CODES_KERNELS_H
 #define OPS_QUANT_CODES_KERNELS_H
 

@@ -83,6 +83,19 @@ static void add(Context *c, Checked *all, bool narrow, const Node *call, int var
     all->kernels += launch.n;
 }
 
+/* A convolution of codes, whose sums one block makes or several. */
+static Node *conv_of_codes(Context *c, int64_t channels)
+{
+    const ConvAttr at = { .group = 1 };
+    Build build = fresh(c);
+    Graph *g = build.graph;
+    const Type *x = type_tensor(&c->ir.types, U8, 4, (int64_t[]){ 2, channels, 14, 14 });
+    const Type *w = type_tensor(&c->ir.types, I8, 4, (int64_t[]){ 64, channels, 3, 3 });
+    Node *in[] = { graph_input(g, "x", x), graph_input(g, "w", w),
+                   graph_input(g, "z", type_tensor(&c->ir.types, U8, 0, NULL)) };
+    return build_node(&build, OP_conv_integer, &at, 3, in);
+}
+
 static Status run_codes(void *context)
 {
     Context *c = context;
@@ -91,6 +104,8 @@ static Status run_codes(void *context)
         return OK;
     for (int variant = 0; variant < VARIANTS + LARGE_ONES; variant++)
         add(c, &all, false, product_of_codes(c, variant < VARIANTS ? SMALL : LARGE, variant), variant);
+    add(c, &all, false, conv_of_codes(c, 20), VARIANTS + LARGE_ONES);
+    add(c, &all, false, conv_of_codes(c, 200), VARIANTS + LARGE_ONES + 1);
     for (size_t i = 0; i < COUNT(nvrtc_archs); i++)
         compile(c, &all, nvrtc_archs[i],
                 (const char *[]){ strcmp(nvrtc_archs[i], "sm_75") == 0 ? "mma.sync.aligned.m8n8k16"

@@ -295,12 +295,54 @@ static Node *draw_product_of_codes(Build *b, Rng *rng, const int64_t *n, const D
     return build_node_n(b, OP_qmatmul, at, 9, ins, kind > 1 ? 1 + shared : 1);
 }
 
+/* Convolutions of codes: of groups, with steps and taps apart, behind padding that differs on each side, with zero points of one each or
+ * one for all, of one deep sum that is shared out and of several. */
+static Node *draw_conv_of_codes(Build *b, Rng *rng, const int64_t *n, const DType *types, int i)
+{
+    static int64_t steps[] = { 2, 1 }, apart[] = { 1, 2 }, pads[] = { 1, 0, 2, 1 };
+    const int64_t groups = n[1], results = groups * n[3];
+    const QconvAttr at = { .conv = {
+                               .window = { .strides = { 2, steps }, .dilations = { 2, apart }, .pads = { 4, pads } },
+                               .group = groups } };
+    const int64_t x[] = { n[0], groups * n[2], 9, 8 }, w[] = { results, n[2], n[4], n[4] };
+    const int each = i % 2;
+    Node *ins[9] = { sample_tensor(b, rng, types[0], 4, x, types[0] == U8 ? 0 : -128, types[0] == U8 ? 255 : 127),
+                     sample_tensor(b, rng, F32, 0, NULL, 0.5, 2),
+                     sample_tensor(b, rng, types[0], 0, NULL, 3, 9),
+                     sample_tensor(b, rng, types[1], 4, w, types[1] == U8 ? 0 : -128, types[1] == U8 ? 255 : 127),
+                     sample_tensor(b, rng, F32, each, &results, 0.5, 2),
+                     sample_tensor(b, rng, types[1], each, &results, types[1] == U8 ? 0 : -9, 9) };
+    if (i % 3) {
+        ins[6] = sample_tensor(b, rng, F32, 0, NULL, 900, 1100);
+        ins[7] = sample_tensor(b, rng, U8, 0, NULL, 90, 160);
+    }
+    ins[8] = sample_tensor(b, rng, I32, 1, &results, -50, 50);
+    return build_node_n(b, OP_qconv, &at, 9, ins, 1);
+}
+
+static void add_convs(Context *c, CudaHost *h, const DType (*types)[2])
+{
+    /* images, groups, channels and results of each, taps */
+    static const int64_t sizes[][5] = {
+        { 1, 1, 3, 8, 3 }, { 2, 2, 5, 9, 2 }, { 1, 1, 70, 40, 3 }, { 3, 1, 16, 66, 1 }
+    };
+    for (size_t i = 0; i < 4 * COUNT(sizes); i++) {
+        Rng rng = { seed_of("convs", i) };
+        Build b = fresh(c);
+        Node *call = draw_conv_of_codes(&b, &rng, sizes[i / 4], types[i % 4], (int)i);
+        assert_true(cuda_host_add_call(h, call, operands_of(c, call), values_of(c, call)));
+        assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, "_mma"));
+        assert_int_equal(h->jobs[h->n - 1].launch.n, sizes[i / 4][2] == 70 ? 2 : 1);
+    }
+}
+
 /* Products of codes by tensor cores: bits of the evaluator, for both sizes of tiles, which end within one, for stacks,
- * operands read either way, each pair of types, zero points of each kind, and depths of less than a word and of several pieces. */
+ * operands read either way, each pair of types, zero points of each kind, and depths of less than a word, of several pieces and of
+ * several blocks. */
 static Status run_codes(void *context)
 {
     static const int64_t sizes[][4] = {
-        { 1, 70, 65, 64 }, { 2, 9, 72, 133 }, { 3, 64, 8, 3 }, { 2, 16, 16, 260 }, { 65, 66, 129, 33 }
+        { 1, 70, 65, 64 }, { 2, 9, 72, 133 }, { 3, 64, 8, 3 }, { 2, 16, 16, 1260 }, { 65, 66, 129, 33 }
     };
     static const DType types[][2] = { { U8, U8 }, { U8, I8 }, { I8, U8 }, { I8, I8 } };
     Context *c = context;
@@ -314,7 +356,9 @@ static Status run_codes(void *context)
                                            (int)(i % 3 + i / 8 % 2));
         assert_true(cuda_host_add_call(&h, call, operands_of(c, call), values_of(c, call)));
         assert_non_null(strstr(h.jobs[i].launch.kernels[0].name, "_mma"));
+        assert_int_equal(h.jobs[i].launch.n, sizes[i / (2 * COUNT(types))][3] == 1260 ? 2 : 1);
     }
+    add_convs(c, &h, types);
     cuda_host_run(&h);
     assert_false(h.wrong);
     return OK;
