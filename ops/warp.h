@@ -132,10 +132,12 @@ WARP_HALVES(Bf16, "bf16", bf16_to_f32, bf16_from_f32)
 WARP_HALVES(F16, "f16", f16_to_f32, f16_from_f32)
 #undef WARP_HALVES
 
+#include "ops/warp/attend.h"
+#include "ops/warp/tile.h"
+
 enum {
     WARP_THREADS = 256,
-    WARP_WORDS = 16,            /* of a lane in the memory that a block shares */
-    WARP_LINE = WARP_WORDS + 4, /* so that the threads of a warp read from as many banks */
+    WARP_WORDS = 4 * TILE_PARTS, /* of a lane in the memory that a block shares: 64 codes */
 };
 
 /* A square of a result that a block of 256 threads makes of a matrix of m rows and one of n columns, both `depth` deep. */
@@ -212,101 +214,81 @@ Q_FN void codes_fetch(u32 *words, const u8 *from, i64 first, i64 lanes, i64 k0, 
         turn_words(words + i);
 }
 
-template <int SIDE, bool ALONG> Q_FN void codes_put(const u32 *words, u32 (*to)[WARP_LINE])
+template <int SIDE, bool ALONG> Q_FN void codes_put(const u32 *words, TilePiece<SIDE, true> *to)
 {
 #pragma unroll
     for (u32 i = 0; i < SIDE * WARP_WORDS / WARP_THREADS; i++) {
         u32 lane, at;
         codes_place<SIDE, ALONG>(i, &lane, &at);
-        to[lane][at] = words[i];
+        to->part[lane][at / 4].w[at % 4] = words[i];
     }
 }
 
-/* What a thread holds of eight words from `h` on of the lanes that a block has in the memory that it shares. */
-template <int SQUARES>
-Q_FN void warp_read(u32 (*a)[4], u32 (*b)[2], const u32 (*xs)[WARP_LINE], const u32 (*ys)[WARP_LINE], u32 h)
-{
-    const u32 place = threadIdx.x % 4, row = warp_row<SQUARES>(0);
-    const u32 column = threadIdx.x / 32 % 4 * (8 * SQUARES) + threadIdx.x % 32 / 4;
-#pragma unroll
-    for (u32 i = 0; i < SQUARES; i++) {
-#pragma unroll
-        for (u32 p = 0; p < 4; p++)
-            a[i][p] = xs[row + 16 * i + p % 2 * 8][h + p / 2 * 4 + place];
-#pragma unroll
-        for (u32 p = 0; p < 2; p++)
-            b[i][p] = ys[column + 8 * i][h + p * 4 + place];
-    }
-}
-
-/* Adds the products of what it holds. */
-template <int SQUARES, class S, class A, class B>
-Q_FN void warp_add(S (*sums)[SQUARES][4], const u32 (*a)[4], const u32 (*b)[2], const A *x, const B *y)
-{
-#pragma unroll
-    for (u32 i = 0; i < SQUARES; i++)
-#pragma unroll
-        for (u32 j = 0; j < SQUARES; j++)
-            warp_product(sums[i][j], a[i], b[j], x, y);
-}
-
-/* Adds what a block has in the memory that it shares: of bf16, and of codes. */
-template <int SQUARES>
-Q_FN void halves_multiply(f32 (*sums)[SQUARES][4], const u32 (*xs)[WARP_LINE], const u32 (*ys)[WARP_LINE])
-{
-    const Bf16 *const halves = 0;
-#pragma unroll
-    for (u32 h = 0; h < WARP_WORDS; h += 8) {
-        u32 a[SQUARES][4], b[SQUARES][2];
-        warp_read<SQUARES>(a, b, xs, ys, h);
-        warp_add<SQUARES>(sums, a, b, halves, halves);
-    }
-}
-
-template <int SQUARES, class A, class B>
-Q_FN void codes_multiply(CodesSums<SQUARES> *sums, const CodesTile *t, const u32 (*xs)[WARP_LINE],
-                         const u32 (*ys)[WARP_LINE], const A *x, const B *y)
+/* Adds what a block has in the memory that it shares. */
+template <int SQUARES, int SIDE, class A, class B>
+Q_FN void codes_multiply(CodesSums<SQUARES> *sums, const CodesTile *t, const TilePiece<SIDE, true> *xs,
+                         const TilePiece<SIDE, true> *ys, const A *x, const B *y)
 {
     const u32 one = 0x01010101, ones[4] = { one, one, one, one };
 #pragma unroll
-    for (u32 h = 0; h < WARP_WORDS; h += 8) {
-        u32 a[SQUARES][4], b[SQUARES][2];
-        warp_read<SQUARES>(a, b, xs, ys, h);
-        warp_add<SQUARES>(sums->of_products, a, b, x, y);
+    for (u32 half = 0; half < TILE_DEPTH / 16; half++) {
+        u32 a[SQUARES][4], b[SQUARES / 2][4];
+        piece_left<SQUARES>(a, xs, half);
+        piece_right<SQUARES>(b, ys, half);
+#pragma unroll
+        for (u32 i = 0; i < SQUARES; i++)
+#pragma unroll
+            for (u32 j = 0; j < SQUARES; j++)
+                warp_product(sums->of_products[i][j], a[i], b[j / 2] + j % 2 * 2, x, y);
         if (t->sums_x)
 #pragma unroll
             for (u32 i = 0; i < SQUARES; i++)
                 warp_product(sums->of_x[i], a[i], ones, x, y);
         if (t->sums_y)
 #pragma unroll
-            for (u32 i = 0; i < SQUARES; i++)
-                warp_product(sums->of_y[i], ones, b[i], x, y);
+            for (u32 j = 0; j < SQUARES; j++)
+                warp_product(sums->of_y[j], ones, b[j / 2] + j % 2 * 2, x, y);
     }
 }
 
-/* A matrix whose codes lie beside each other along k (ALONG) or along its lanes; `whole` as above. */
+/* A matrix whose codes lie beside each other along k (ALONG) or along its lanes; `whole` as above, and `copies`: by sixteen, which go
+ * by themselves. */
 template <class A, bool ALONG> struct CodesMatrix {
     const A *at;
     i64 lanes, depth;
-    bool whole;
+    bool whole, copies;
 };
 
 template <bool ALONG, class A> Q_FN CodesMatrix<A, ALONG> codes_matrix(const A *at, i64 lanes, i64 depth)
 {
-    const CodesMatrix<A, ALONG> m = { at, lanes, depth, (((u64)at | (u64)(ALONG ? depth : lanes)) & 3) == 0 };
+    const u64 all = (u64)at | (u64)(ALONG ? depth : lanes);
+    const CodesMatrix<A, ALONG> m = { at, lanes, depth, (all & 3) == 0, ALONG && (all & 15) == 0 };
     return m;
 }
 
+/* A piece of it begins its way: there, or to words, which codes_set puts there. */
 template <int SIDE, class A, bool ALONG>
-Q_FN void codes_take(u32 *words, const CodesMatrix<A, ALONG> *m, i64 first, i64 k0)
+Q_FN void codes_take(Copies *c, TilePiece<SIDE, true> *to, u32 *words, const CodesMatrix<A, ALONG> *m, i64 first,
+                     i64 k0)
 {
-    codes_fetch<SIDE, ALONG>(words, (const u8 *)m->at, first, m->lanes, k0, m->depth, m->whole);
+    if (!m->copies) {
+        codes_fetch<SIDE, ALONG>(words, (const u8 *)m->at, first, m->lanes, k0, m->depth, m->whole);
+        return;
+    }
+#pragma unroll
+    for (u32 i = 0; i < SIDE * TILE_PARTS / WARP_THREADS; i++) {
+        const u32 e = threadIdx.x + WARP_THREADS * i, lane = e / TILE_PARTS, part = e % TILE_PARTS;
+        const i64 l = first + lane, k = k0 + 16 * part;
+        const bool there = l < m->lanes && k < m->depth;
+        copy_begin(c, &to->part[lane][part], m->at + (there ? l * m->depth + k : 0), there);
+    }
 }
 
 template <int SIDE, class A, bool ALONG>
-Q_FN void codes_set(const u32 *words, const CodesMatrix<A, ALONG> *, u32 (*to)[WARP_LINE])
+Q_FN void codes_set(const u32 *words, const CodesMatrix<A, ALONG> *m, TilePiece<SIDE, true> *to)
 {
-    codes_put<SIDE, ALONG>(words, to);
+    if (!m->copies)
+        codes_put<SIDE, ALONG>(words, to);
 }
 
 /* A matrix that lies nowhere: code(lane, k) is an element, in the low byte.  Neighbours of a warp have lanes that follow each other,
@@ -323,7 +305,8 @@ template <class A, class F> Q_FN CodesGather<A, F> codes_gather(const A *type, c
     return m;
 }
 
-template <int SIDE, class A, class F> Q_FN void codes_take(u32 *words, const CodesGather<A, F> *m, i64 first, i64 k0)
+template <int SIDE, class A, class F>
+Q_FN void codes_take(Copies *, TilePiece<SIDE, true> *, u32 *words, const CodesGather<A, F> *m, i64 first, i64 k0)
 {
 #pragma unroll
     for (u32 i = 0; i < SIDE * WARP_WORDS / WARP_THREADS; i++) {
@@ -337,12 +320,12 @@ template <int SIDE, class A, class F> Q_FN void codes_take(u32 *words, const Cod
 }
 
 template <int SIDE, class A, class F>
-Q_FN void codes_set(const u32 *words, const CodesGather<A, F> *, u32 (*to)[WARP_LINE])
+Q_FN void codes_set(const u32 *words, const CodesGather<A, F> *, TilePiece<SIDE, true> *to)
 {
 #pragma unroll
     for (u32 i = 0; i < SIDE * WARP_WORDS / WARP_THREADS; i++) {
         const u32 e = threadIdx.x + WARP_THREADS * i;
-        to[e % SIDE][e / SIDE] = words[i];
+        to->part[e % SIDE][e / SIDE / 4].w[e / SIDE % 4] = words[i];
     }
 }
 
@@ -357,30 +340,30 @@ template <class A, class F> Q_FN const A *codes_type(const CodesGather<A, F> *)
     return 0;
 }
 
-/* The sums of a tile: while pieces of both matrices are multiplied, the next ones are on their way to registers. */
-template <int SQUARES, class X, class Y>
-Q_FN void codes_tile(CodesSums<SQUARES> *sums, const CodesTile *t, const X &x, const Y &y, u32 (*xs)[WARP_LINE],
-                     u32 (*ys)[WARP_LINE])
+/* The sums of a tile, from two pieces of each matrix: while one is multiplied, the next one is on its way. */
+template <int SQUARES, int SIDE, class X, class Y>
+Q_FN void codes_tile(CodesSums<SQUARES> *sums, const CodesTile *t, const X &x, const Y &y, TilePiece<SIDE, true> *xs,
+                     TilePiece<SIDE, true> *ys)
 {
-    const int side = 32 * SQUARES;
-    for (i64 k0 = t->from;; k0 += 4 * WARP_WORDS) {
-        u32 next_x[side * WARP_WORDS / WARP_THREADS], next_y[side * WARP_WORDS / WARP_THREADS];
+    Copies copies = {};
+    u32 odd = 0;
+    for (i64 k0 = t->from;; k0 += 4 * WARP_WORDS, odd ^= 1) {
+        u32 next_x[SIDE * WARP_WORDS / WARP_THREADS], next_y[SIDE * WARP_WORDS / WARP_THREADS];
         if (k0 < t->to) {
-            codes_take<side>(next_x, &x, t->row, k0);
-            codes_take<side>(next_y, &y, t->column, k0);
+            codes_take(&copies, &xs[odd], next_x, &x, t->row, k0);
+            codes_take(&copies, &ys[odd], next_y, &y, t->column, k0);
         }
+        copy_commit(&copies);
         if (k0 > t->from)
-            codes_multiply(sums, t, xs, ys, codes_type(&x), codes_type(&y));
-        __syncthreads();
+            codes_multiply(sums, t, &xs[odd ^ 1], &ys[odd ^ 1], codes_type(&x), codes_type(&y));
         if (k0 >= t->to)
             return;
-        codes_set<side>(next_x, &x, xs);
-        codes_set<side>(next_y, &y, ys);
+        codes_set(next_x, &x, &xs[odd]);
+        codes_set(next_y, &y, &ys[odd]);
+        copy_wait<0>(&copies);
         __syncthreads();
     }
 }
-
-#include "ops/warp/attend.h"
 
 #endif
 

@@ -121,7 +121,68 @@ static void print_piece(const Tile *t, int operand, int kind)
     text_printf(out, "                v = x;\n            }\n            %s[h][at] = v;\n        }\n", name);
 }
 
-/* The same as words of two numbers that follow each other along k, as they lie. */
+/* How a piece for tensor cores is read: sixteen bytes at once along k or across it, or number by number. */
+typedef enum Way { ALONG, ACROSS, SINGLE } Way;
+
+/* Whether the elements of an operand lie beside each other along the innermost of some axes, in whole eights, and everything else goes on by
+ * eights: then eight of them are sixteen bytes, all there or none. */
+static bool lies_in_eights(const Tile *t, int operand, const int *axes, int n)
+{
+    enum { EIGHT = 8 };
+    const CudaWalk *w = &t->m->w;
+    const Access *a = &w->it.in[operand];
+    const Type *type = in(t->m->call, operand)->type;
+    int inner = n - 1;
+    while (inner >= 0 && w->it.extent[axes[inner]] == 1)
+        inner--;
+    if (inner < 0 || w->it.extent[axes[inner]] % EIGHT || cuda_walk_inside(w, a, type))
+        return false;
+    for (int s = 0; s < w->it.rank; s++) {
+        int64_t each = 1, step = 0, base = 0;
+        for (int d = a->rank - 1; d >= 0; d--) {
+            step += each * a->step[d * w->it.rank + s];
+            base += each * a->base[d];
+            each *= type->dims[d];
+        }
+        if (base % EIGHT || (w->it.extent[s] > 1 && (s == axes[inner] ? step != 1 : step % EIGHT != 0)))
+            return false;
+    }
+    return true;
+}
+
+static Way way_of(const Tile *t, int operand)
+{
+    const CudaWalk *w = &t->m->w;
+    const int kind = operand ? COLUMNS : ROWS;
+    return lies_in_eights(t, operand, w->it.folded, w->it.n_folded)     ? ALONG
+           : lies_in_eights(t, operand, t->axes[kind], t->n_axes[kind]) ? ACROSS
+                                                                        : SINGLE;
+}
+
+/* A piece in eights: those that are not there are zeros. */
+static void print_eights(const Tile *t, int operand, int kind)
+{
+    const CudaWalk *w = &t->m->w;
+    const bool along = way_of(t, operand) == ALONG;
+    const int64_t inner = (along ? t->shape.depth : t->side) / 8, all = t->shape.depth * t->side / 8;
+    const int argument = cuda_call_argument(t->m, operand);
+    Text *out = w->out;
+    text_printf(out, "#pragma unroll\n            for (u32 e = threadIdx.x; e < %" PRId64 "; e += %d) {\n", all,
+                SIDE * SIDE);
+    text_printf(out, "                const u32 line = e / %" PRId64 ", part = e %% %" PRId64 ";\n", inner, inner);
+    text_printf(out, "                const %s k = k0 + %s, i = tile%d * %" PRId64 " + %s;\n", w->index,
+                along ? "8 * part" : "line", kind, t->side, along ? "line" : "8 * part");
+    text_printf(out, "                const bool there = k < to && i < %" PRId64 ";\n", t->extent[kind]);
+    cuda_walk_digits(w, w->it.folded, w->it.n_folded, "k", 4);
+    cuda_walk_digits(w, t->axes[kind], t->n_axes[kind], "i", 4);
+    text_printf(out,
+                "                piece_fetch(&copies, &%s[odd].part[line][part], in%d + (there ? %s : 0), there, "
+                "((u64)in%d & 15) == 0);\n            }\n",
+                operand ? "ys" : "xs", argument, cuda_walk_place(w, &w->it.in[operand], in(t->m->call, operand)->type),
+                argument);
+}
+
+/* A piece as words of two numbers that follow each other along k. */
 static void print_words(const Tile *t, int operand, int kind)
 {
     const CudaWalk *w = &t->m->w;
@@ -130,22 +191,23 @@ static void print_words(const Tile *t, int operand, int kind)
     const int64_t words = t->shape.depth / 2;
     const bool along = runs_along_k(t, operand);
     Text *out = w->out;
-    text_printf(out, "#pragma unroll 2\n        for (u32 e = threadIdx.x; e < %" PRId64 "; e += %d) {\n",
+    text_printf(out, "#pragma unroll 2\n            for (u32 e = threadIdx.x; e < %" PRId64 "; e += %d) {\n",
                 words * t->side, SIDE * SIDE);
-    text_printf(out, "            const u32 h = e %s %" PRId64 ", at = e %s %" PRId64 ";\n", along ? "%" : "/",
+    text_printf(out, "                const u32 h = e %s %" PRId64 ", at = e %s %" PRId64 ";\n", along ? "%" : "/",
                 along ? words : t->side, along ? "/" : "%", along ? words : t->side);
-    text_printf(out, "            const %s i = tile%d * %" PRId64 " + at;\n            u32 v = 0;\n", w->index, kind,
-                t->side);
-    text_printf(out, "#pragma unroll\n            for (u32 p = 0; p < 2; p++) {\n");
-    text_printf(out, "                const %s k = k0 + 2 * h + p;\n", w->index);
-    text_printf(out, "                if (k >= to || i >= %" PRId64 ")\n                    continue;\n",
+    text_printf(out, "                const %s i = tile%d * %" PRId64 " + at;\n                u32 v = 0;\n", w->index,
+                kind, t->side);
+    text_printf(out, "#pragma unroll\n                for (u32 p = 0; p < 2; p++) {\n");
+    text_printf(out, "                    const %s k = k0 + 2 * h + p;\n", w->index);
+    text_printf(out, "                    if (k >= to || i >= %" PRId64 ")\n                        continue;\n",
                 t->extent[kind]);
-    cuda_walk_digits(w, w->it.folded, w->it.n_folded, "k", 4);
-    cuda_walk_digits(w, t->axes[kind], t->n_axes[kind], "i", 4);
+    cuda_walk_digits(w, w->it.folded, w->it.n_folded, "k", 5);
+    cuda_walk_digits(w, t->axes[kind], t->n_axes[kind], "i", 5);
     const char *inside = cuda_walk_inside(w, a, type);
-    text_printf(out, "                if (%s)\n                    v |= (u32)in%d[%s] << 16 * p;\n            }\n",
-                inside ? inside : "true", cuda_call_argument(t->m, operand), cuda_walk_place(w, a, type));
-    text_printf(out, "            %s[at][h] = v;\n        }\n", operand ? "ys" : "xs");
+    text_printf(
+        out, "                    if (%s)\n                        v |= (u32)in%d[%s] << 16 * p;\n                }\n",
+        inside ? inside : "true", cuda_call_argument(t->m, operand), cuda_walk_place(w, a, type));
+    text_printf(out, "                %s[odd].part[at][h / 4].w[h %% 4] = v;\n            }\n", operand ? "ys" : "xs");
 }
 
 /* The digit of a number that goes on at every `below` and counts to `extent` (0: the last one), without what says nothing. */
@@ -163,8 +225,11 @@ static void print_shared(const Tile *t)
     Text *out = t->m->w.out;
     const int64_t side = t->side;
     if (t->tensor) {
-        text_printf(out, "    __shared__ u32 xs[%" PRId64 "][WARP_LINE], ys[%" PRId64 "][WARP_LINE];\n", side, side);
-        text_printf(out, "    T sums[%d][%d][4] = { { { 0 } } };\n", t->shape.each / 2, t->shape.each / 2);
+        for (int operand = 0; operand < 2; operand++)
+            text_printf(out, "    __shared__ TilePiece<%" PRId64 ", %s> %s[2];\n", side,
+                        way_of(t, operand) == ACROSS ? "false" : "true", operand ? "ys" : "xs");
+        text_printf(out, "    Copies copies = {};\n    u32 odd = 0;\n    T sums[%d][%d][4] = { { { 0 } } };\n",
+                    t->shape.each / 2, t->shape.each / 2);
         return;
     }
     text_printf(out, "    __shared__ T xs[%d][%" PRId64 "], ys[%d][%" PRId64 "];\n", t->shape.depth, side + 1,
@@ -282,18 +347,33 @@ static bool is_narrow(const CallMaker *m)
            in(m->call, 1)->type->dtype == BF16;
 }
 
+/* While two pieces are multiplied, the next ones are on their way. */
+static void print_tensor_pieces(const Tile *t)
+{
+    Text *out = t->m->w.out;
+    text_printf(out, "    for (%s k0 = from;; k0 += %d, odd ^= 1) {\n        if (k0 < to) {\n", t->m->w.index,
+                t->shape.depth);
+    for (int operand = 0; operand < 2; operand++)
+        (way_of(t, operand) == SINGLE ? print_words : print_eights)(t, operand, operand ? COLUMNS : ROWS);
+    text_printf(
+        out,
+        "        }\n        copy_commit(&copies);\n        if (k0 > from) {\n            copy_wait<1>(&copies);\n"
+        "            __syncthreads();\n"
+        "            pieces_multiply<Bf16, %d>(sums, &xs[odd ^ 1], &ys[odd ^ 1]);\n"
+        "            __syncthreads();\n        }\n        if (k0 >= to)\n            break;\n    }\n",
+        t->shape.each / 2);
+}
+
 static void print_pieces(const Tile *t)
 {
-    void (*const piece)(const Tile *, int, int) = t->tensor ? print_words : print_piece;
-    piece(t, 0, ROWS);
-    piece(t, 1, COLUMNS);
-    if (t->tensor)
-        text_printf(t->m->w.out,
-                    "        __syncthreads();\n        halves_multiply<%d>(sums, xs, ys);\n        __syncthreads();\n"
-                    "    }\n",
-                    t->shape.each / 2);
-    else
-        print_multiply(t);
+    if (t->tensor) {
+        print_tensor_pieces(t);
+        return;
+    }
+    text_printf(t->m->w.out, "    for (%s k0 = from; k0 < to; k0 += %d) {\n", t->m->w.index, t->shape.depth);
+    print_piece(t, 0, ROWS);
+    print_piece(t, 1, COLUMNS);
+    print_multiply(t);
 }
 
 static void print_join(const Tile *t)
@@ -325,7 +405,6 @@ bool cuda_tile(CallMaker *m)
         m->launch->scratch =
             (size_t)(t.segments * cuda_walk_elements(w)) * (m->arithmetic == F64 ? sizeof(f64) : sizeof(f32));
     print_head(&t, blocks);
-    text_printf(w->out, "    for (%s k0 = from; k0 < to; k0 += %d) {\n", w->index, t.shape.depth);
     print_pieces(&t);
     print_squares(&t);
     if (t.segments > 1)

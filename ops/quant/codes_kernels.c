@@ -184,8 +184,7 @@ static const char *digit(const Writer *w, const char *number, int64_t below, int
 static void print_tile(Writer *w, const Tiles *t)
 {
     const int64_t tiles = t->across * t->down;
-    text_printf(&w->t, "    __shared__ u32 xs[%" PRId64 "][WARP_LINE], ys[%" PRId64 "][WARP_LINE];\n", t->side,
-                t->side);
+    text_printf(&w->t, "    __shared__ TilePiece<%" PRId64 ", true> xs[2], ys[2];\n", t->side);
     text_printf(&w->t, "    const i64 batch = %s;\n", digit(w, "block", tiles * t->parts, t->batches == 1));
     if (t->parts > 1)
         text_printf(&w->t,

@@ -25,16 +25,6 @@ typedef struct HeadPlace {
     i64 head, step;
 } HeadPlace;
 
-/* Eight numbers, of which `left` are there. */
-Q_FN Quad quad_of(const u16 *from, i32 left)
-{
-    Quad q;
-#pragma unroll
-    for (i32 i = 0; i < 4; i++)
-        q.w[i] = (2 * i < left ? (u32)from[2 * i] : 0) | (2 * i + 1 < left ? (u32)from[2 * i + 1] << 16 : 0);
-    return q;
-}
-
 /* Rows first, .. of an operand begin their way to a piece; behind the last one there are zeros.  Those that do not lie at
  * multiples of 16 bytes are there at once. */
 template <int ROWS, int SIZE>

@@ -93,6 +93,16 @@ template <int LEFT> Q_FN void copy_wait(Copies *c)
 }
 #endif
 
+/* Eight numbers, of which `left` are there. */
+Q_FN Quad quad_of(const u16 *from, i32 left)
+{
+    Quad q;
+#pragma unroll
+    for (i32 i = 0; i < 4; i++)
+        q.w[i] = (2 * i < left ? (u32)from[2 * i] : 0) | (2 * i + 1 < left ? (u32)from[2 * i + 1] << 16 : 0);
+    return q;
+}
+
 /* Four squares of 8 x 8 numbers of 16 bits.  Thread i says where row i % 8 of square i / 8 begins, at a multiple of 16 bytes.
  * Thread 4 g + t gets of square s, in to[s], the numbers 2 t and 2 t + 1 of row g; turned: of column g, that is those of rows 2 t and
  * 2 t + 1.  All threads of a warp call it. */

@@ -157,10 +157,11 @@ static void segments(void **state)
 }
 
 /* Products by tiles of both sizes, whose sides end within one and whose sums have a segment or several, in stacks, read either
- * way. */
+ * way; some lie in eights. */
 static void add_tiles(Context *c, CudaHost *h, const DType *types, size_t n_types, const char *kernel)
 {
-    static const int64_t sizes[][4] = { { 1, 70, 65, 33 }, { 1, 9, 130, 2100 }, { 2, 64, 8, 17 }, { 130, 20, 129, 5 } };
+    static const int64_t sizes[][4] = { { 1, 70, 65, 33 },   { 1, 9, 130, 2100 }, { 2, 64, 8, 17 },
+                                        { 130, 20, 129, 5 }, { 2, 72, 136, 72 },  { 1, 72, 40, 2104 } };
     for (size_t i = 0; i < COUNT(sizes) * n_types; i++) {
         Rng rng = { seed_of("tiles", i) };
         Build b = fresh(c);
@@ -372,6 +373,53 @@ static void codes(void **state)
     with_context(run_codes);
 }
 
+/* What stands in the kernels of products by tensor cores and of convolutions of codes, and what might stand there instead. */
+static const char *const mistakes_of_tiles[][2] = {
+    { "copy_wait<1>", "copy_wait<2>" },
+    { "xs[odd ^ 1]", "xs[odd]" },
+    { "part = e % 4", "part = 0" },
+    { "if (k0 > from)", "if (k0 > from + 32)" },
+};
+static const char *const mistakes_of_codes[][2] = {
+    { "return za;", "return 0;" },          { "(tile.to - tile.from)", "tile.depth" },       { "part < 2", "part < 1" },
+    { "zb * sums.of_x", "za * sums.of_x" }, { "codes_matrix<true>", "codes_matrix<false>" },
+};
+
+static Status run_mistakes(void *context)
+{
+    const int64_t sizes[] = { 1, 1, 70, 40, 3 }, x[] = { 72, 80 }, y[] = { 80, 72 };
+    const DType types[] = { U8, I8 };
+    bool shown[COUNT(mistakes_of_tiles) + COUNT(mistakes_of_codes)] = { false };
+    Context *c = context;
+    CudaHost h;
+    cuda_host_open(&h, c, "mistakes");
+    h.target.narrow = true;
+    for (size_t i = 0; i < COUNT(shown); i++) {
+        Rng rng = { 5 };
+        Build b = fresh(c);
+        const bool codes = i >= COUNT(mistakes_of_tiles);
+        Node *call = codes ? draw_conv_of_codes(&b, &rng, sizes, types, 3)
+                           : build_node(&b, OP_matmul, NULL, 2,
+                                        (Node *[]){ draw(&b, &rng, BF16, 2, x), draw(&b, &rng, BF16, 2, y) });
+        h.mistake = codes ? mistakes_of_codes[i - COUNT(mistakes_of_tiles)] : mistakes_of_tiles[i];
+        h.shows = &shown[i];
+        assert_true(cuda_host_add_call(&h, call, operands_of(c, call), values_of(c, call)));
+    }
+    cuda_host_run(&h);
+    assert_false(h.wrong);
+    for (size_t i = 0; i < COUNT(shown); i++)
+        require(shown[i], "nobody sees mistake %d\n", (int)i);
+    return OK;
+}
+
+static void mistakes_show(void **state)
+{
+    (void)state;
+    if (!cuda_host_there())
+        skip();
+    with_context(run_mistakes);
+}
+
 /* Attention whose sums are longer than a segment: over keys, and over the queries of heads that share one of keys; a thread for each of them,
  * or by tiles. */
 static Status run_attention(void *context)
@@ -515,6 +563,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(samples),   cmocka_unit_test(segments),
                                         cmocka_unit_test(attention), cmocka_unit_test(tiles),
                                         cmocka_unit_test(codes),     cmocka_unit_test(narrow),
-                                        cmocka_unit_test(cells),     cmocka_unit_test(refused) };
+                                        cmocka_unit_test(cells),     cmocka_unit_test(mistakes_show),
+                                        cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
