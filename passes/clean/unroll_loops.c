@@ -35,7 +35,6 @@
 #include "ops/card/make.h"
 #include "ops/control/control.h"
 #include "passes/clean/fold.h"
-#include "passes/clean/unroll_loops.h"
 
 typedef struct Unroller {
     Graph *graph;
@@ -44,7 +43,6 @@ typedef struct Unroller {
     Fold fold;
     int64_t left; /* nodes that may still be added */
     size_t unrolled;
-    bool all;   /* loops whose shapes are known, too */
     Facts gone; /* of a loop: its turns stand for it */
 } Unroller;
 
@@ -58,10 +56,10 @@ static bool is_open_tensor(const Type *t)
 }
 
 /* Whether one turn by itself is known better than all of them together; what is counted is how much stands in it. */
-static bool is_worth(const Node *loop, bool all, int64_t *nodes)
+static bool is_worth(const Node *loop, int64_t *nodes)
 {
     Graph *body = loop->regions[0];
-    bool worth = all;
+    bool worth = false;
     *nodes = 0;
     for (size_t i = 0; i < body->n_inputs; i++)
         worth |= body->inputs[i]->type->kind == TYPE_SEQ;
@@ -162,13 +160,12 @@ static void take_place(Unroller *u, Unrolling *k)
 {
     Types *types = &u->graph->ir->types;
     const int n = k->states + k->stacked;
-    const bool one = k->loop->type->kind != TYPE_TUPLE; /* it may be asked for the first of several results alone */
     Node **by = NEWS(u->scratch, Node *, n + 1);
     for (int i = 0; i < n; i++)
         by[i] = i < k->states ? k->values[HEAD + i] : stack(u, k, i - k->states);
     if (k->b.status != OK)
         return;
-    for (Use *use = k->loop->uses, *next; use && !one; use = next) {
+    for (Use *use = k->loop->uses, *next; use && n != 1; use = next) {
         Node *part = use->user;
         next = use->next;
         Node *value = by[((const PartAttr *)part->attr)->index];
@@ -176,7 +173,7 @@ static void take_place(Unroller *u, Unrolling *k)
         stand_in(part, value);
         node_remove(part);
     }
-    if (one)
+    if (n == 1)
         stand_in(k->loop, by[0]);
     node_remove(k->held);
     node_remove(k->loop);
@@ -197,7 +194,7 @@ static Status unroll(Unroller *u, Node *loop)
 {
     Unrolling k = { .loop = loop, .before = loop->prev, .body = loop->regions[0], .b = build_before(loop) };
     int64_t nodes, most = INT64_MAX, again = 1, turn = 0;
-    if (!is_read_by_part(loop) || !is_worth(loop, u->all, &nodes) || (in(loop, 0) && !is_number(in(loop, 0), &most)))
+    if (!is_read_by_part(loop) || !is_worth(loop, &nodes) || (in(loop, 0) && !is_number(in(loop, 0), &most)))
         return OK;
     k.states = own_operands(loop) - HEAD;
     k.stacked = graph_n_results(k.body) - 1 - k.states;
@@ -278,9 +275,9 @@ static Status follow(Graph *g, PassRun *run)
     return OK;
 }
 
-Status unroll_counted(Graph *g, PassRun *run, bool all, int64_t most)
+static Status unroll_loops(Graph *g, PassRun *run)
 {
-    Unroller u = { .graph = g, .run = run, .scratch = run->scratch, .left = most, .all = all };
+    Unroller u = { .graph = g, .run = run, .scratch = run->scratch, .left = g->ir->limits.unrolled_nodes };
     Status status = OK;
     do {
         u.unrolled = 0;
@@ -291,11 +288,6 @@ Status unroll_counted(Graph *g, PassRun *run, bool all, int64_t most)
             status = follow(g, run);
     } while (status == OK && u.unrolled);
     return status;
-}
-
-static Status unroll_loops(Graph *g, PassRun *run)
-{
-    return unroll_counted(g, run, false, g->ir->limits.unrolled_nodes);
 }
 
 const Pass pass_unroll_loops = { .name = "unroll-loops", .needs = TYPED, .may = EXACT, .run = unroll_loops };
