@@ -55,12 +55,12 @@ static bool is_open_tensor(const Type *t)
     return t->kind == TYPE_TENSOR && !type_known(t);
 }
 
-/* Whether one turn by itself is known better than all of them together; what is counted is how much stands in it. */
+/* Whether one turn by itself is known better than all of them together; what is counted is how much stands in a turn. */
 static bool is_worth(const Node *loop, int64_t *nodes)
 {
     Graph *body = loop->regions[0];
     bool worth = false;
-    *nodes = 0;
+    *nodes = 1; /* the number of the turn */
     for (size_t i = 0; i < body->n_inputs; i++)
         worth |= body->inputs[i]->type->kind == TYPE_SEQ;
     for (Node *n = walk_first(body); n; n = walk_next(body, n)) {
@@ -160,12 +160,13 @@ static void take_place(Unroller *u, Unrolling *k)
 {
     Types *types = &u->graph->ir->types;
     const int n = k->states + k->stacked;
+    const bool one = k->loop->type->kind != TYPE_TUPLE; /* it may be asked for the first of several results alone */
     Node **by = NEWS(u->scratch, Node *, n + 1);
     for (int i = 0; i < n; i++)
         by[i] = i < k->states ? k->values[HEAD + i] : stack(u, k, i - k->states);
     if (k->b.status != OK)
         return;
-    for (Use *use = k->loop->uses, *next; use && n != 1; use = next) {
+    for (Use *use = k->loop->uses, *next; use && !one; use = next) {
         Node *part = use->user;
         next = use->next;
         Node *value = by[((const PartAttr *)part->attr)->index];
@@ -173,7 +174,7 @@ static void take_place(Unroller *u, Unrolling *k)
         stand_in(part, value);
         node_remove(part);
     }
-    if (n == 1)
+    if (one)
         stand_in(k->loop, by[0]);
     node_remove(k->held);
     node_remove(k->loop);
