@@ -425,6 +425,36 @@ SIM_TOLD void __tsan_write_range(const void *at, size_t bytes)
     sim_calls.touch(at, bytes, SIM_WRITES | SIM_ANYWHERE, 0, __builtin_return_address(0));
 }
 
+// Some compilers copy structs by these, of which they tell nothing else.
+SIM_TOLD void *memmove(void *to, const void *from, size_t bytes) noexcept
+{
+    unsigned char *t = (unsigned char *)to;
+    const unsigned char *f = (const unsigned char *)from;
+    sim_calls.touch(from, bytes, SIM_READS | SIM_ANYWHERE, 0, __builtin_return_address(0));
+    sim_calls.touch(to, bytes, SIM_WRITES | SIM_ANYWHERE, 0, __builtin_return_address(0));
+    if (t <= f)
+        asm volatile("rep movsb" : "+D"(t), "+S"(f), "+c"(bytes) : : "memory");
+    else
+        while (bytes-- > 0)
+            ((volatile unsigned char *)t)[bytes] = f[bytes];
+    return to;
+}
+SIM_TOLD void *memcpy(void *to, const void *from, size_t bytes) noexcept
+{
+    void *const start = to;
+    sim_calls.touch(from, bytes, SIM_READS | SIM_ANYWHERE, 0, __builtin_return_address(0));
+    sim_calls.touch(to, bytes, SIM_WRITES | SIM_ANYWHERE, 0, __builtin_return_address(0));
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+    return start;
+}
+SIM_TOLD void *memset(void *to, int value, size_t bytes) noexcept
+{
+    void *const start = to;
+    sim_calls.touch(to, bytes, SIM_WRITES | SIM_ANYWHERE, 0, __builtin_return_address(0));
+    asm volatile("rep stosb" : "+D"(to), "+c"(bytes) : "a"(value) : "memory");
+    return start;
+}
+
 // What compilers hand over begins with the place in the text.
 struct SimPlace {
     const char *file;
