@@ -49,19 +49,26 @@ static void print_element(const Fold *f, const char *k, const char *acc, int ind
                 4 * indent, "");
 }
 
-static void print_row(const Fold *f)
+/* Block by block, of which a thread takes eight elements that follow each other in each step. */
+static void print_blocks(const Fold *f, int block, int step, const char *first, const char *join)
 {
     Text *out = f->m->w.out;
     const char *index = f->m->w.index;
-    text_printf(out, "    for (%s base = 0; base < %" PRId64 "; base += 1024) {\n        %s a[8];\n", index, f->n,
+    text_printf(out, "    for (%s base = 0; base < %" PRId64 "; base += %d) {\n        %s a[8];\n", index, f->n, block,
                 f->type);
     text_printf(out, "        %s_clear_%s(a);\n", f->kind, f->type);
-    text_printf(out, "        for (%s at = base; at < base + 1024 && at < %" PRId64 "; at += 256)\n", index, f->n);
+    text_printf(out, "        for (%s at = base; at < base + %d && at < %" PRId64 "; at += %d)\n", index, block, f->n,
+                step);
     text_printf(out, "#pragma unroll\n            for (u32 e = 0; e < 8; e++) {\n");
-    text_printf(out, "                const %s k = at + 8 * lane + e;\n", index);
+    text_printf(out, "                const %s k = at + %se;\n", index, first);
     print_element(f, "k", "a[e]", 4);
-    text_printf(out, "            }\n        %s_push_%s(&all, %s_warp_%s(a));\n    }\n", f->kind, f->type, f->kind,
+    text_printf(out, "            }\n        %s_push_%s(&all, %s_%s_%s(a));\n    }\n", f->kind, f->type, f->kind, join,
                 f->type);
+}
+
+static void print_row(const Fold *f)
+{
+    print_blocks(f, 1024, 256, "8 * lane + ", "warp");
 }
 
 static void print_column(const Fold *f)
@@ -77,20 +84,10 @@ static void print_column(const Fold *f)
                 f->n);
 }
 
-/* A thread walks a column block by block. */
+/* A thread walks a column by itself. */
 static void print_long_column(const Fold *f)
 {
-    Text *out = f->m->w.out;
-    const char *index = f->m->w.index;
-    text_printf(out, "    for (%s base = 0; base < %" PRId64 "; base += 64) {\n        %s a[8];\n", index, f->n,
-                f->type);
-    text_printf(out, "        %s_clear_%s(a);\n", f->kind, f->type);
-    text_printf(out, "        for (%s at = base; at < base + 64 && at < %" PRId64 "; at += 8)\n", index, f->n);
-    text_printf(out, "#pragma unroll\n            for (u32 e = 0; e < 8; e++) {\n");
-    text_printf(out, "                const %s k = at + e;\n", index);
-    print_element(f, "k", "a[e]", 4);
-    text_printf(out, "            }\n        %s_push_%s(&all, %s_eight_%s(a));\n    }\n", f->kind, f->type, f->kind,
-                f->type);
+    print_blocks(f, 64, 8, "", "eight");
 }
 
 static const char *print_total(const Fold *f, bool warp)

@@ -91,16 +91,18 @@ static Status tell(Session *s, bool done, RunResult *r)
     const SessionGraph *g = &s->graphs[s->shown];
     const bool there = s->shown || s->phase != PHASE_IDLE;
     r->step = s->steps;
-    SessionNumber loss = { .at = value_result(g->number, there ? g->loss : -1) },
-                  norm = { .at = value_result(g->number, there ? g->norm : -1) },
-                  rate = { .at = value_result(g->number, there ? g->rate : -1) }, all[] = { loss, norm, rate };
-    TRY(session_numbers(s, 3, all));
-    r->has_loss = all[0].there;
-    r->loss = all[0].value;
-    r->has_norm = all[1].there;
-    r->norm = all[1].value;
-    r->has_rate = all[2].there;
-    r->rate = all[2].value;
+    enum { LOSS, NORM, RATE, TOLD };
+    const int results[TOLD] = { g->loss, g->norm, g->rate };
+    SessionNumber told[TOLD];
+    for (int i = 0; i < TOLD; i++)
+        told[i] = (SessionNumber){ .at = value_result(g->number, there ? results[i] : -1) };
+    TRY(session_numbers(s, TOLD, told));
+    r->has_loss = told[LOSS].there;
+    r->loss = told[LOSS].value;
+    r->has_norm = told[NORM].there;
+    r->norm = told[NORM].value;
+    r->has_rate = told[RATE].there;
+    r->rate = told[RATE].value;
     r->finite = (!r->has_loss || isfinite(r->loss)) && (!r->has_norm || isfinite(r->norm));
     return scaling_tell(s, done, r);
 }
