@@ -27,7 +27,7 @@ if(TARGET qcc_ops)
         target_compile_definitions(qcc_level_${name} PRIVATE LEVEL_FROM=${from})
     endfunction()
     set(products_sources bf16_pairs.c bf16_products.c bf16_tile_pairs.c bf16_tiles.c code_products.c code_quads.c
-                         code_tiles.c level.c)
+                         code_quads_avx2.c code_tiles.c level.c)
     qcc_level(base)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         qcc_level(v3 -march=x86-64-v3)

@@ -5,10 +5,11 @@
 #include "ops/kernels/kernels.h"
 
 /* Words of lines of `width` bytes, `apart` from each other: word i of a line holds byte begin + i * stride of it and the three behind,
- * their bits turned by `flip`; beyond both ends all bytes are `zero`.  Lines of n words follow each other. */
+ * their bits turned by `flip`; beyond both ends all bytes are `zero`.  Lines of n words follow each other.  So many bytes may be read before
+ * the first line, and from its begin on. */
 typedef struct ByteLines {
     size_t lines, n, stride, apart;
-    int64_t begin, width;
+    int64_t begin, width, before, behind;
     u8 zero, flip;
 } ByteLines;
 
@@ -54,9 +55,11 @@ enum { WORD_RUN = 16 };
 
 typedef struct QuadLoops {
     /* rows of a tile, columns of a panel; words of a row are filled up with zeros to a multiple of `whole`, of which shares of
-     * them are multiples, too, and at most so many are multiplied at a time.  0: the level has no instruction for products, nor
-     * any of the next ten */
+     * them are multiples, too, and at most so many are multiplied at a time: SIZE_MAX is all of them.  0: the level has no products of
+     * words, nor any of the next ten */
     size_t rows, width, whole, at_a_time;
+    /* words that a packed tile of so many words of a row takes */
+    size_t (*tile)(size_t words);
     /* to[i] = the word of lines[0][i] .. lines[3][i], their bits turned by flip */
     void (*quad)(size_t n, const u8 *const lines[4], u32 flip, u32 *to);
     /* lines of such words */

@@ -27,6 +27,7 @@ typedef struct Bytes {
     const QuadLoops *l;
     const CodesConv *c;
     const u8 *x;
+    int64_t bytes; /* of x */
     const SumTaker *to;
     ByteLines line;
     u32 zero;                   /* four of what codes of the zero point are turned to */
@@ -107,8 +108,11 @@ static void fill_planes(const Bytes *b, const u8 *x, int64_t first, int64_t line
         of.begin = plane / b->parts * DEPTH - w->begin[1];
         for (int64_t i = 0; i < before * width; i++)
             to[i] = b->zero;
+        const u8 *line = x + (row + before * step) * w->in[1];
+        of.before = line - b->x;
+        of.behind = b->bytes - of.before;
         if (of.lines)
-            b->l->lines(&of, x + (row + before * step) * w->in[1], to + before * width);
+            b->l->lines(&of, line, to + before * width);
         for (int64_t i = end * width; i < all * width; i++)
             to[i] = b->zero;
     }
@@ -163,6 +167,7 @@ static bool along_bytes(Eval *e, const CodesConv *c, const Codes *x, const Codes
                           .zero = (u8)x->zeros[0],
                           .flip = x->type == CODE_I8 ? SIGN : 0 };
     b.zero = (u32)(b.line.zero ^ b.line.flip) * FOUR;
+    b.bytes = c->images * c->groups * c->channels * c->w.in[0] * c->w.in[1];
     place_words(e, &b, filter);
     b.sums = to->codes ? 0 : SOME + WORDS_BEYOND;
     b.room = (b.sums + (size_t)(c->channels * b.each * b.parts * b.plane) + WORDS_BEYOND) * sizeof(u32);

@@ -55,6 +55,12 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Of a packed tile. */
+static int64_t tile_words(const Run *r)
+{
+    return (int64_t)r->l->tile((size_t)r->filled);
+}
+
 /* Where four channels begin, from one on of a group of an image (`group` counts both). */
 static void four_channels(const Run *r, int64_t group, int64_t channel, int64_t first, const u8 **lines)
 {
@@ -186,7 +192,7 @@ static void pack_tiles(void *arg, int64_t begin, int64_t end, int worker)
         for (int64_t k = 0; k < rows && !lie; k++)
             make_row(r, from + k * depth, parts, made + k * words);
         r->l->pack((size_t)rows, (size_t)words, lie ? (const void *)from : made, (size_t)words * sizeof *made,
-                   r->tiles + i * r->filled * tile, totals);
+                   r->tiles + i * tile_words(r), totals);
         memcpy(r->totals + first, totals, (size_t)rows * sizeof *totals);
     }
 }
@@ -242,7 +248,7 @@ static PairProduct product_of(const Run *r, const ConvBlock *b, char *room, cons
                             .n = (size_t)(b->images * b->positions),
                             .words = (size_t)r->filled,
                             .row = 1,
-                            .tile = (size_t)r->filled * r->l->rows,
+                            .tile = (size_t)tile_words(r),
                             .panel = r->panel };
     if (r->lies) {
         *words = r->words + (b->image * r->c->groups + b->group) * r->quads * r->plane + b->first;
@@ -260,12 +266,14 @@ static PairProduct product_of(const Run *r, const ConvBlock *b, char *room, cons
 static const u32 *tiles_of(const Run *r, const ConvBlock *b)
 {
     const int64_t tile = b->group * r->row_tiles + b->result / (int64_t)r->l->rows;
-    return r->tiles + tile * r->filled * (int64_t)r->l->rows;
+    return r->tiles + tile * tile_words(r);
 }
 
 static void sum_block(const Run *r, const ConvBlock *b, i32 *sums, size_t ldc, char *room)
 {
-    const int64_t words = r->filled, share = share_of(words, (int64_t)r->l->at_a_time, (int64_t)r->l->whole, 1);
+    const int64_t words = r->filled, whole = (int64_t)r->l->whole;
+    const bool all = r->l->at_a_time >= (size_t)words;
+    const int64_t share = all ? words : share_of(words, (int64_t)r->l->at_a_time, whole, 1);
     const u32 *seen, *tiles = tiles_of(r, b);
     PairProduct p = product_of(r, b, room, &seen);
     p.ldc = ldc;
@@ -459,7 +467,7 @@ static void run(Eval *e, Run *r)
     if (!r->direct)
         memset(r->words + planes * r->plane, 0, r->l->width * sizeof(u32));
     r->filled = (r->quads * r->taps + (int64_t)r->l->whole - 1) / (int64_t)r->l->whole * (int64_t)r->l->whole;
-    const size_t packed = (size_t)(tiles * r->filled) * r->l->rows, results = (size_t)(r->c->groups * r->c->results);
+    const size_t packed = (size_t)(tiles * tile_words(r)), results = (size_t)(r->c->groups * r->c->results);
     bool made;
     u32 *kept = eval_kept(e, r->weights, packed + results, sizeof(u32), &made);
     r->tiles = kept ? kept : eval_room(e, packed + results, sizeof(u32));

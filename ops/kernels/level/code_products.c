@@ -25,33 +25,44 @@ enum { VECTORS = 2 }; /* of a tile's row */
         return s;                                                                                                      \
     }
 
+/* The same of pairs where two instructions make it: products in a register of their own, and their sum. */
+#define PAIRS_DOT(V, multiply, add, register)                                                                          \
+    static inline V PAIRS(V s, V x, V y)                                                                               \
+    {                                                                                                                  \
+        V pairs;                                                                                                       \
+        __asm__(multiply " %3, %2, %1\n\t" add " %1, %0, %0"                                                           \
+                : "+" register(s), "=&" register(pairs)                                                                \
+                : register(x), register(y));                                                                           \
+        return s;                                                                                                      \
+    }
+
 #if defined(__AVX512BW__)
 enum { TILE = 12 };
-#define V              __m512i
-#define LOAD(p)        _mm512_loadu_si512(p)
-#define STORE(p, v)    _mm512_storeu_si512(p, v)
-#define ONE(x)         _mm512_set1_epi32((i32)(x))
-#define PAIRS(s, x, y) _mm512_add_epi32(s, _mm512_madd_epi16(x, y))
+#define V           __m512i
+#define LOAD(p)     _mm512_loadu_si512(p)
+#define STORE(p, v) _mm512_storeu_si512(p, v)
+#define ONE(x)      _mm512_set1_epi32((i32)(x))
 #ifdef __AVX512VNNI__
-#undef PAIRS
 DOT(dot_pairs, __m512i, "vpdpwssd")
 DOT(dot_bytes, __m512i, "vpdpbusd")
 #define PAIRS(s, x, y) dot_pairs(s, x, y)
 #define BYTES(s, x, y) dot_bytes(s, x, y)
+#else
+PAIRS_DOT(V, "vpmaddwd", "vpaddd", "v")
 #endif
 #elif defined(__AVX2__)
 enum { TILE = 6 };
-#define V              __m256i
-#define LOAD(p)        _mm256_loadu_si256((const __m256i *)(const void *)(p))
-#define STORE(p, v)    _mm256_storeu_si256((__m256i *)(void *)(p), v)
-#define ONE(x)         _mm256_set1_epi32((i32)(x))
-#define PAIRS(s, x, y) _mm256_add_epi32(s, _mm256_madd_epi16(x, y))
+#define V           __m256i
+#define LOAD(p)     _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
+#define ONE(x)      _mm256_set1_epi32((i32)(x))
 #ifdef __AVXVNNI__
-#undef PAIRS
 DOT(dot_pairs, __m256i, "%{vex%} vpdpwssd")
 DOT(dot_bytes, __m256i, "%{vex%} vpdpbusd")
 #define PAIRS(s, x, y) dot_pairs(s, x, y)
 #define BYTES(s, x, y) dot_bytes(s, x, y)
+#else
+PAIRS_DOT(V, "vpmaddwd", "vpaddd", "x")
 #endif
 #elif defined(__SSE2__)
 enum { TILE = 6 };

@@ -1,34 +1,14 @@
-/* Products of words of four bytes, where the level has an instruction for them, as wide as its largest vectors, or tiles. */
+/* Products of words of four bytes by vectors of sixteen words, where the level has an instruction for them, or by tiles. */
+#include "ops/kernels/level/quads_common.h"
 #include "ops/kernels/level/tiles.h"
 #include "ops/kernels/level/turn.h"
 
 #include <string.h>
 
-static void add(size_t n, u32 more, i32 *c)
-{
-    LEVEL_VECTOR
-    for (size_t i = 0; i < n; i++)
-        c[i] = (i32)((u32)c[i] + more);
-}
-
-static void integers(size_t n, const f32 *restrict v, i32 *restrict to)
-{
-    LEVEL_VECTOR
-    for (size_t i = 0; i < n; i++)
-        to[i] = (i32)v[i];
-}
-
 #ifdef __AVX512VNNI__
 #include <immintrin.h>
 
 enum { VECTORS = 2, LANES = 16, DEPTH = 4, WIDTH = VECTORS * LANES };
-
-/* Loops over registers are turned into as many lines. */
-#ifdef __clang__
-#define WHOLE_LOOP _Pragma("clang loop unroll(full)")
-#else
-#define WHOLE_LOOP _Pragma("GCC unroll 24")
-#endif
 
 /* In one line of assembler: gcc 12 moves sums of the intrinsic through other registers and the stack. */
 static inline __m512i dot(__m512i s, __m512i unsigned_bytes, __m512i bytes)
@@ -309,16 +289,6 @@ static void multiply(const PairProduct *p, const u32 *a, const u32 *b, const siz
     }
 }
 
-/* Of one tile and one panel: rows that there are, and where columns of each go. */
-typedef struct Corner {
-    const PairProduct *p;
-    const size_t *at;
-    const i32 *start;
-    const f32 *factor;
-    size_t rows, n_pieces;
-    const CodePiece *pieces;
-} Corner;
-
 /* One row in each half, or in each quarter. */
 static inline void put_halves(const Corner *c, size_t row, __m512i codes, u8 *to)
 {
@@ -382,24 +352,15 @@ TILE(codes_few_half, FEW, 1, put_quarters)
 static void codes(const PairProduct *p, const u32 *a, const u32 *b, const size_t *at, const RowCodes *of, u8 *to)
 {
     const Bounds bounds = bounds_of(&of->range);
-    const CodePiece *piece = of->pieces, *const end = piece + of->n_pieces;
+    Corner c = { .p = p, .at = at, .pieces = of->pieces };
+    CodePiece whole;
     for (size_t j = 0; j < p->n; j += WIDTH, b += p->panel) {
-        const size_t left = p->n - j;
-        const CodePiece whole = { .to = (int64_t)j, .lanes = left < WIDTH ? (1u << left) - 1 : ~0u };
-        Corner c = { .p = p, .at = at, .n_pieces = 1, .pieces = &whole };
-        if (of->pieces) {
-            c.pieces = piece;
-            while (piece < end && piece->panel == j / WIDTH)
-                piece++;
-            c.n_pieces = (size_t)(piece - c.pieces);
-        }
         const u32 *rows = a;
+        corner_panel(&c, of, j, WIDTH, &whole);
         for (size_t i = 0; i < p->m; i += ROWS, rows += p->tile) {
-            c.start = of->start + i;
-            c.factor = of->factor + i;
-            c.rows = p->m - i;
             u8 *const first = to + i * p->ldc;
-            if (left > LANES)
+            corner_tile(&c, of, i);
+            if (p->n - j > LANES)
                 (c.rows > MORE ? codes_full : c.rows > FEW ? codes_more : codes_few)(&c, &bounds, rows, b, first);
             else
                 (c.rows > MORE  ? codes_full_half
@@ -425,8 +386,14 @@ static void pack(size_t rows, size_t words, const void *from, size_t row, u32 *t
 }
 #endif
 
+static size_t tile_room(size_t words)
+{
+    return words * ROWS;
+}
+
 const QuadLoops LEVEL_NAME(quads) = { .rows = ROWS,
                                       .width = WIDTH,
+                                      .tile = tile_room,
                                       .whole = WHOLE,
                                       .at_a_time = AT_A_TIME,
                                       .quad = quad,
@@ -439,10 +406,9 @@ const QuadLoops LEVEL_NAME(quads) = { .rows = ROWS,
                                       .lines = byte_lines,
                                       .along = along,
                                       .along_codes = along_codes,
-                                      .add = add,
-                                      .integers = integers };
+                                      .add = quads_add,
+                                      .integers = quads_integers };
 #undef CODES
-#undef WHOLE_LOOP
-#else
-const QuadLoops LEVEL_NAME(quads) = { .add = add, .integers = integers };
+#elif !defined(__AVX2__)
+const QuadLoops LEVEL_NAME(quads) = { .add = quads_add, .integers = quads_integers };
 #endif

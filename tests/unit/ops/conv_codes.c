@@ -11,6 +11,7 @@ typedef struct Case {
     int64_t batch, group, channels, results; /* channels and results of a group */
     int64_t in[2], kernel[2], stride[2], dilation[2], pad[4];
     int x_zero, w_zero;
+    int most; /* weights are from -most to most; 0: all there are */
 } Case;
 
 static const Case cases[] = {
@@ -64,6 +65,19 @@ static const Case cases[] = {
     { U8, I8, 2, 1, 9, 14, { 12, 11 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1, 1, 1 }, 128, 3 },
     { U8, I8, 9, 1, 13, 113, { 7, 7 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 7, 0 }, /* images together */
     { I8, I8, 3, 2, 12, 20, { 13, 28 }, { 1, 1 }, { 2, 2 }, { 1, 1 }, { 0, 0, 0, 0 }, -1, 0 },
+    /* weights whose products are added up in 16 bits, in twos, where that is exact for all data: up to 64 each */
+    { U8, I8, 1, 1, 12, 9, { 9, 20 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 0, 0, 80 },
+    { U8, I8, 1, 6, 1, 1, { 18, 19 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 0, 0, 80 },
+    { U8, I8, 1, 1, 8, 7, { 8, 9 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0, 0, 0 }, 0, 0, 64 },
+    { U8, I8, 1, 1, 64, 25, { 16, 21 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0, 0, 0 }, 0, 0, 40 },
+    { U8, I8, 1, 6, 1, 1, { 18, 19 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 0, 0, 20 },
+    { U8, I8, 1, 1, 8, 7, { 8, 9 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0, 0, 0 }, 0, 0, 65 },
+    { U8, I8, 1, 6, 1, 1, { 18, 19 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1, 1, 1 }, 0, 0, 40 },
+    { U8, I8, 1, 6, 1, 1, { 9, 9 }, { 1, 4 }, { 1, 1 }, { 1, 1 }, { 0, 0, 0, 0 }, 0, 0, 70 },
+    { U8, I8, 1, 6, 1, 1, { 18, 19 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 0, 0, 64 },
+    { U8, I8, 1, 1, 20, 17, { 30, 24 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1, 1, 1 }, 0, 0, 66 },
+    { U8, I8, 1, 40, 1, 1, { 7, 7 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 0, 0, 90 },
+    { U8, I8, 1, 6, 1, 1, { 18, 19 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 0, 0, 65 },
 };
 
 static int64_t extent(const Case *k, int i)
@@ -72,11 +86,15 @@ static int64_t extent(const Case *k, int i)
 }
 
 /* Every third case all of the largest codes, so that sums are as large as they can be. */
-static Node *codes(Build *b, const Case *k, DType t, uint64_t seed, const int64_t *dims)
+static Node *codes(Build *b, const Case *k, DType t, int most, uint64_t seed, const int64_t *dims)
 {
     double lo, hi;
     Rng rng = { seed };
     code_range(t, &lo, &hi);
+    if (most) {
+        lo = -most;
+        hi = most;
+    }
     return sample_tensor(b, &rng, t, 4, dims, (k - cases) % 3 == 1 ? hi : lo, hi);
 }
 
@@ -111,7 +129,7 @@ static void check(Context *c, const Case *k, const EvalOptions *how)
     const ConvAttr at = attr_of(k);
     const int64_t dx[] = { k->batch, k->group * k->channels, k->in[0], k->in[1] },
                   dw[] = { k->group * k->results, k->channels, k->kernel[0], k->kernel[1] };
-    Node *ins[] = { codes(&b, k, k->x, 5, dx), codes(&b, k, k->w, 7, dw), build_scalar(&b, k->x, k->x_zero),
+    Node *ins[] = { codes(&b, k, k->x, 0, 5, dx), codes(&b, k, k->w, k->most, 7, dw), build_scalar(&b, k->x, k->x_zero),
                     build_scalar(&b, k->w, k->w_zero) };
     const Tensor *x = constant(ins[0]), *w = constant(ins[1]);
     const Tensor *y = value_of(c, build_node(&b, OP_conv_integer, &at, k->w_zero ? 4 : 3, ins), how);
@@ -138,10 +156,10 @@ static void check_codes(Context *c, const Case *k, const EvalOptions *how)
     const int64_t dx[] = { k->batch, k->group * k->channels, k->in[0], k->in[1] },
                   dw[] = { rows, k->channels, k->kernel[0], k->kernel[1] };
     Node *ins[QCONV_BIAS + 1] = {
-        [QCONV_X] = codes(&b, k, k->x, 5, dx),
+        [QCONV_X] = codes(&b, k, k->x, 0, 5, dx),
         [QCONV_X_SCALE] = sample_tensor(&b, &rng, F32, 0, NULL, 0.01, 0.02),
         [QCONV_X_ZERO] = build_scalar(&b, k->x, k->x_zero),
-        [QCONV_W] = codes(&b, k, k->w, 7, dw),
+        [QCONV_W] = codes(&b, k, k->w, k->most, 7, dw),
         [QCONV_W_SCALE] = sample_tensor(&b, &rng, F32, 1, &rows, 0.01, 0.05),
         [QCONV_W_ZERO] = build_scalar(&b, k->w, k->w_zero),
         [QCONV_Y_SCALE] = sample_tensor(&b, &rng, F32, 0, NULL, large ? 1e-5 : 0.5, large ? 2e-5 : 1),
