@@ -5,20 +5,23 @@
 
 #include "ops/kernels/level/level.h"
 
-/* The vectors of the level, every other element of two of them, and the halves of one with zeros of another between. */
+/* The vectors of the level, every other element of two of them, from the first or the second on, and the halves of one with zeros of another between. */
 #if defined(__AVX512F__)
 enum { BLOCK = 16 };
 #define EVENS 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODDS  1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
 #define LOWER 0, 16, 1, 16, 2, 16, 3, 16, 4, 16, 5, 16, 6, 16, 7, 16
 #define UPPER 8, 16, 9, 16, 10, 16, 11, 16, 12, 16, 13, 16, 14, 16, 15, 16
 #elif defined(__AVX2__)
 enum { BLOCK = 8 };
 #define EVENS 0, 2, 4, 6, 8, 10, 12, 14
+#define ODDS  1, 3, 5, 7, 9, 11, 13, 15
 #define LOWER 0, 8, 1, 8, 2, 8, 3, 8
 #define UPPER 4, 8, 5, 8, 6, 8, 7, 8
 #else
 enum { BLOCK = 4 };
 #define EVENS 0, 2, 4, 6
+#define ODDS  1, 3, 5, 7
 #define LOWER 0, 4, 1, 4
 #define UPPER 2, 4, 3, 4
 #endif
@@ -297,8 +300,48 @@ static bool parts_planes(const PlaneWindows *w)
            (w->kernel[0] - 1) * w->dilation[0] < w->stride[0];
 }
 
+/* Windows of two by two that meet nowhere, of so many lines whose blocks are whole: nothing is kept between lines and columns.
+ * Lines of one block are taken two windows high. */
+static bool are_squares(const PlaneWindows *w, int64_t lines)
+{
+    for (int i = 0; i < 2; i++)
+        if (w->kernel[i] != 2 || w->stride[i] != 2 || w->dilation[i] != 1 || w->before[i] || w->in[i] != 2 * w->out[i])
+            return false;
+    return w->out[1] % BLOCK == 0 || (w->in[1] == BLOCK && lines % 2 == 0);
+}
+
+static inline Lanes larger(Lanes a, Lanes b)
+{
+    return choose(a > b, a, b);
+}
+
+static inline Lanes pair_of_lines(const f32 *x, size_t width)
+{
+    return larger(key_of(load(x)), key_of(load(x + width)));
+}
+
+static Lanes squares(size_t width, int64_t lines, const f32 *x, f32 *y)
+{
+    Lanes nan = { 0 };
+    const bool one = width == BLOCK;
+    const size_t blocks = one ? 1 : width / (2 * BLOCK), apart = one ? 2 * BLOCK : BLOCK, high = one ? 2 : 1;
+    for (size_t l = 0; l < (size_t)lines; l += high, x += 2 * high * width)
+        for (size_t i = 0; i < blocks; i++, y += BLOCK) {
+            const f32 *at = x + i * 2 * BLOCK;
+            const Lanes first = pair_of_lines(at, width), second = pair_of_lines(at + apart, width);
+            Lanes best =
+                larger(__builtin_shufflevector(first, second, EVENS), __builtin_shufflevector(first, second, ODDS));
+            nan |= best == INT32_MAX;
+            best ^= (best >> 31) & INT32_MAX;
+            memcpy(y, &best, sizeof best);
+        }
+    return nan;
+}
+
 static bool values(const PlaneWindows *windows, f32 lowest, int64_t planes, const f32 *x, f32 *y)
 {
+    if (are_squares(windows, planes * windows->out[0]))
+        return !any_of(squares((size_t)windows->in[1], planes * windows->out[0], x, y));
     Lines lines;
     Lanes nan = { 0 };
     PlaneWindows w = *windows;

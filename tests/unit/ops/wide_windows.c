@@ -131,6 +131,38 @@ static Status values_alone_are_the_same(void *arg)
     return OK;
 }
 
+/* Values of windows of two by two, side by side, of lines of some widths, with zeros of both signs and a NaN or none, at every level. */
+static Status values_of_squares_are_the_same(void *arg)
+{
+    Context *c = arg;
+    static const int64_t sizes[][2] = { { 2, 8 },   { 4, 8 },  { 6, 16 }, { 2, 32 },
+                                        { 10, 48 }, { 4, 64 }, { 2, 20 }, { 2, 2 } };
+    static int64_t two[] = { 2, 2 };
+    static const double few[] = { -0.0, 0, -1, 1, -INFINITY };
+    for (size_t l = 0; kernels_levels[l]; l++)
+        for (size_t k = 0; k < 2 * COUNT(sizes); k++) {
+            const EvalOptions how = { .kernels = kernels_named(kernels_levels[l]) };
+            const int64_t dims[] = { 1, 3, sizes[k / 2][0], sizes[k / 2][1] };
+            const PoolAttr at = { .window = { .kernel_shape = { 2, two }, .strides = { 2, two } } };
+            const Tensor *y[2];
+            for (int n = 1; n <= 2 && how.kernels; n++) {
+                Build b = fresh(c);
+                Rng rng = { k };
+                Tensor *t = tensor_new(b.graph->arena, type_tensor(&b.graph->ir->types, F32, 4, dims));
+                for (int64_t i = 0; i < tensor_elements(t); i++)
+                    tensor_set_f64(t, i, few[rng_below(&rng, COUNT(few))]);
+                if (k % 2)
+                    tensor_set_f64(t, (int64_t)rng_below(&rng, (uint64_t)tensor_elements(t)), NAN);
+                Node *x = build_const(&b, t);
+                const Tensor *v = value_of(c, build_node_n(&b, OP_max_pool, &at, 1, &x, n), &how);
+                y[n - 1] = n == 1 ? v : v->items[0];
+            }
+            require(!how.kernels || tensor_same(y[0], y[1]), "%s: values of %d x %d differ\n", kernels_levels[l],
+                    (int)dims[2], (int)dims[3]);
+        }
+    return OK;
+}
+
 /* Weights [1, channels, kernel, kernel]: conv, and what reaches them and the data. */
 static void check_conv(Context *c, const Case *k, DType dtype)
 {
@@ -214,6 +246,12 @@ static void test_values_alone(void **state)
     with_context(values_alone_are_the_same);
 }
 
+static void test_squares(void **state)
+{
+    (void)state;
+    with_context(values_of_squares_are_the_same);
+}
+
 static void test_convolutions(void **state)
 {
     (void)state;
@@ -229,6 +267,7 @@ static void test_transposed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_pools), cmocka_unit_test(test_values_alone),
-                                        cmocka_unit_test(test_convolutions), cmocka_unit_test(test_transposed) };
+                                        cmocka_unit_test(test_squares), cmocka_unit_test(test_convolutions),
+                                        cmocka_unit_test(test_transposed) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
