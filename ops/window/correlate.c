@@ -147,10 +147,105 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
             c->taker.take(c->taker.user, at + m * image + i * c->size, u->n, from);
 }
 
+/* ---- frames ---- */
+
+/* Small images with their padding about them: what a tap sees of a line is so many neighbours, as many of each line, and no padding
+ * has to be told from data. */
+enum { SOME = 32 /* bytes that are copied at a time */ };
+
+/* Whether blocks, which are whole images then, are gathered from frames. */
+static void frames_plan(Correlation *c, size_t element)
+{
+    enum { LONGEST = 256, MOST = 1 << 20 }; /* bytes: of a line, and of all frames of a block */
+    const Window *w = &c->w;
+    FramePlan *f = &c->frames;
+    *f = (FramePlan){ 0 };
+    if (w->rank != 2 || window_is_data(w) || c->halves || c->tile != c->out || w->stride[1] != 1 ||
+        (size_t)w->out[1] * element > LONGEST)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (w->begin[i] < 0 || w->dilation[i] < 1 || w->stride[i] < 1 || w->kernel[i] < 1 || w->out[i] < 1)
+            return;
+    const int64_t height = (w->out[0] - 1) * w->stride[0] + (w->kernel[0] - 1) * w->dilation[0] + 1;
+    const int64_t pitch = w->out[1] + (w->kernel[1] - 1) * w->dilation[1];
+    if (c->span * c->deep > MOST / (int64_t)element / (height * pitch))
+        return;
+    f->pitch = pitch;
+    f->height = height;
+    f->plane = height * pitch;
+}
+
+/* Of those of a block. */
+static size_t frames_bytes(const Correlation *c, size_t element)
+{
+    return c->frames.pitch ? (size_t)(c->span * c->deep * c->frames.plane) * element + SOME : 0;
+}
+
+/* A fixed size is no call. */
+static inline void copy_some(char *to, const char *from)
+{
+    memcpy(to, from, SOME);
+}
+
+static inline void copy_line(char *to, const char *from, size_t bytes)
+{
+    if (bytes % SOME) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    for (size_t i = 0; i < bytes; i += SOME)
+        copy_some(to + i, from + i);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Those of the channels of a group, of some images from one on. */
+static void frames_fill(const Correlation *c, int64_t group, int64_t image, int64_t images, size_t element,
+                        void *frames)
+{
+    const Window *w = &c->w;
+    const FramePlan *f = &c->frames;
+    const int64_t rows = least(w->in[0], f->height - w->begin[0]), cols = least(w->in[1], f->pitch - w->begin[1]);
+    char *to = (char *)frames + (size_t)(w->begin[0] * f->pitch + w->begin[1]) * element;
+    memset(frames, 0, (size_t)(images * c->deep * f->plane) * element);
+    for (int64_t k = 0; k < c->deep && cols > 0; k++)
+        for (int64_t m = 0; m < images; m++, to += (size_t)f->plane * element) {
+            const int64_t plane = ((image + m) * c->groups + group) * c->deep + k;
+            const char *from = (const char *)c->x + (size_t)(plane * c->in) * element;
+            for (int64_t i = 0; i < rows; i++)
+                copy_line(to + (size_t)(i * f->pitch) * element, from + (size_t)(i * w->in[1]) * element,
+                          (size_t)cols * element);
+        }
+}
+
+/* What all positions of the images see of a channel through a tap; behind the last one SOME bytes may be written. */
+static void frames_see(const Correlation *c, const void *frames, const int64_t *tap, int64_t channel, int64_t images,
+                       size_t element, void *to)
+{
+    const Window *w = &c->w;
+    const FramePlan *f = &c->frames;
+    const int64_t first = channel * images * f->plane + tap[0] * w->dilation[0] * f->pitch + tap[1] * w->dilation[1];
+    const size_t line = (size_t)w->out[1] * element, apart = (size_t)(w->stride[0] * f->pitch) * element;
+    const char *from = (const char *)frames + (size_t)first * element;
+    char *at = to;
+    for (int64_t m = 0; m < images; m++, from += (size_t)f->plane * element) {
+        const char *x = from;
+        for (int64_t i = 0; i < w->out[0]; i++, x += apart, at += line)
+            for (size_t k = 0; k < line; k += SOME) /* the next line is written over what is too many */
+                copy_some(at + k, x + k);
+    }
+}
+
+/* ---- blocks ---- */
+
 /* Operands of type T, sums of type S of the same size. */
 #define CORRELATE(N, T, S)                                                                                             \
     /* What a block sees through some taps of some channels, which follow each other from `first`: a row for each. */  \
-    static void gather_##N(const Correlation *c, const Block *u, int64_t first, int64_t n, T *to, size_t apart)        \
+    static void gather_##N(const Correlation *c, const Block *u, const void *frames, int64_t first, int64_t n, T *to,  \
+                           size_t apart)                                                                               \
     {                                                                                                                  \
         const int64_t image = c->groups * c->deep * c->in;                                                             \
         const int64_t plane = u->image * image + u->group * c->deep * c->in;                                           \
@@ -162,6 +257,10 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
             const int64_t channel = k % c->deep;                                                                       \
             if (channel == 0 && k > first)                                                                             \
                 position_next(c->w.rank, c->w.kernel, tap);                                                            \
+            if (frames) {                                                                                              \
+                frames_see(c, frames, tap, channel, u->images, sizeof(T), to);                                         \
+                continue;                                                                                              \
+            }                                                                                                          \
             if (channel == 0 || k == first)                                                                            \
                 n_runs = window_sight(&c->w, tap, u->first, u->images * u->n, image, runs);                            \
             bool paired = false;                                                                                       \
@@ -181,7 +280,10 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
         PairProduct p = {                                                                                              \
             .m = m, .n = n, .row = 1, .tile = (size_t)(filled_lines(c, k) * rows), .ldb = apart, .ldc = ldc            \
         };                                                                                                             \
+        void *frames = c->frames.pitch ? (char *)room + c->frames.at : NULL;                                           \
         p.panel = MOST_PANEL_WIDTH;                                                                                    \
+        if (frames)                                                                                                    \
+            frames_fill(c, u->group, u->image, u->images, sizeof(T), frames);                                          \
         for (int64_t s = 0; s == 0 || s < k; s += segment) {                                                           \
             const int64_t end = k - s < segment ? k : s + segment, most = c->is_bf16 ? WORDS : DEPTH;                  \
             for (size_t i = 0; i < m && s == end; i++) /* nothing to sum */                                            \
@@ -190,7 +292,7 @@ static void store_all(const Correlation *c, const Block *u, int64_t at, const f3
                           share = filled_lines(c, (end - s + shares - 1) / (shares ? shares : 1));                     \
             for (int64_t at = s, some; at < end; at += some) {                                                         \
                 some = end - at < share ? end - at : share;                                                            \
-                gather_##N(c, u, at, some, lines, apart);                                                              \
+                gather_##N(c, u, frames, at, some, lines, apart);                                                      \
                 p.words = (size_t)filled_lines(c, some);                                                               \
                 memset(lines + (size_t)some * apart, 0, (p.words - (size_t)some) * apart * sizeof(T));                 \
                 p.fresh = at == s;                                                                                     \
@@ -325,7 +427,10 @@ void correlation_plan(Correlation *c, int64_t images, int64_t threads)
     const Panel p = panel_of(c, c->part, c->span * c->tile);
     const size_t gathered = gathered_of(p.n) + panel_digits(p.k * (size_t)steps_of_line(c)) * p.m * p.n;
     c->placed = is_placed(c) ? p.m * p.n : 0;
-    c->room_bytes = ((c->placed + (c->direct ? panel_room(&p) : gathered)) * (size_t)element + 63) / 64 * 64;
+    frames_plan(c, (size_t)element);
+    c->frames.at = gathered * (size_t)element;
+    c->room_bytes = (c->placed + (c->direct ? panel_room(&p) : gathered)) * (size_t)element;
+    c->room_bytes = (c->room_bytes + frames_bytes(c, (size_t)element) + 63) / 64 * 64;
 }
 
 void correlation_run(Eval *e, Correlation *c)

@@ -34,6 +34,12 @@ typedef struct LinePlan {
     int64_t pitch, plane; /* lines from image to image; words of a plane */
 } LinePlan;
 
+/* Images with their padding about them, as far as windows see them. */
+typedef struct FramePlan {
+    int64_t pitch, height, plane; /* of one; pitch 0: there are none */
+    size_t at;                    /* bytes of a worker's room before those of a block */
+} FramePlan;
+
 typedef struct Correlation {
     Window w;                          /* the distance of taps may be negative */
     int64_t groups, channels, results; /* channels and results of a group */
@@ -59,6 +65,7 @@ typedef struct Correlation {
     int64_t part, parts;   /* results of a block, blocks of a group */
     PlanePlan planes;
     LinePlan lines;
+    FramePlan frames;
     bool direct;            /* the data is its own window matrix */
     size_t placed;          /* elements of results on their way */
     const Kernels *kernels; /* there before the plan */
