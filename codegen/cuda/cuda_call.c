@@ -91,7 +91,7 @@ void cuda_call_indices(const CallMaker *m, const Access *a, const Type *t, const
         text_printf(out, "%*si64 j%d = (i64)in%d[%s];\n", 4 * indent, "", k, from, place);
         text_printf(out, "%*sj%d += j%d < 0 ? %" PRId64 " : 0;\n", 4 * indent, "", k, k, extent);
         text_printf(out, "%*sif (j%d < 0 || j%d >= %" PRId64 ") {\n", 4 * indent, "", k, k, extent);
-        text_printf(out, "%*s*refused = 1;\n", 4 * indent + 4, "");
+        text_printf(out, "%*s%s;\n", 4 * indent + 4, "", CUDA_REFUSE);
         text_printf(out, "%*s%s\n%*s}\n", 4 * indent + 4, "", otherwise, 4 * indent, "");
     }
 }

@@ -6,6 +6,10 @@
 #include "codegen/cuda/cuda_parts.h"
 #include "codegen/cuda/cuda_walk.h"
 
+/* How a thread refuses the run: several may at once, and plain writes of one place by threads that do not wait for each other
+ * have no meaning, equal or not. */
+#define CUDA_REFUSE "atomicOr(refused, 1u)"
+
 typedef struct CallMaker {
     CudaWalk w;
     CudaMaker words; /* for how values are spelled */

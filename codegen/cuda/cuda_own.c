@@ -31,7 +31,7 @@ static void names(const CallMaker *m, bool begin)
     static const char *const of_operands[] = { "RAW", "IN", "ROUND" }, *const of_results[] = { "OUTRAW", "OUT" };
     const int results = type_results(m->call->type);
     if (m->launch->refuses)
-        text_add(m->w.out, begin ? "#define REFUSE (*refused = 1)\n" : "#undef REFUSE\n");
+        text_add(m->w.out, begin ? "#define REFUSE " CUDA_REFUSE "\n" : "#undef REFUSE\n");
     for (int i = 0; begin && i < m->call->n_in; i++)
         if (in(m->call, i))
             name_operand(m, i);

@@ -59,8 +59,12 @@ static void print_sight(AttendWriter *w)
     const Heads *h = &w->h;
     const int64_t left = attention_left(w->at), right = attention_right(w->at);
     Text *t = &w->t;
-    if (w->lengths != NO_MASK)
-        text_printf(t, "    const i64 length = IN%d(b), place = query + length - %" LD ";\n", w->lengths, h->queries);
+    if (w->lengths != NO_MASK) /* one that a refused launch did not write may be anything */
+        text_printf(
+            t,
+            "    const i64 far = (i64)1 << 40, said = IN%d(b), length = said < -far ? -far : said > far ? far : "
+            "said, place = query + length - %" LD ";\n",
+            w->lengths, h->queries);
     else
         text_printf(t, "    const i64 length = %" LD ", place = query;\n", h->total);
     text_printf(t, "    i64 from = 0, to = length < %" LD " ? length : %" LD ";\n", h->total, h->total);

@@ -102,6 +102,14 @@ template <class T> static T __shfl_sync(unsigned, T v, unsigned lane)
     return sim_show(v, lane);
 }
 
+// Threads take turns where they wait and nowhere else.
+static unsigned atomicOr(unsigned *at, unsigned v)
+{
+    const unsigned old = *at;
+    *at = old | v;
+    return old;
+}
+
 // Lets go on whoever waits with all others of his kind; false: nobody does.
 static bool sim_release(unsigned begin, unsigned end, SimState state)
 {
