@@ -23,7 +23,7 @@ static void print_kernels(Text *out, const Tape *t, const OpTable *ops, const ch
     Text kernels;
     CudaLaunch launch;
     text_open(&kernels, out->arena);
-    const char *why = cuda_print(&kernels, t, ops, arena_printf(out->arena, "k%d", number), &launch);
+    const char *why = cuda_print(&kernels, t, ops, arena_printf(out->arena, "k%d", number), false, &launch);
     if (why) {
         text_printf(out, "// %s: no kernels: %s\n", name, why);
         return;

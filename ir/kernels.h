@@ -19,14 +19,14 @@ typedef struct CudaKernel {
 
 /* How the kernels of a tape or a call are launched: all of them with the same arguments, pointers to the data of what is
  * read (operands that are absent have none), to that of results, where it draws to the seed and the step of the run (two
- * u64), where values may refuse it to one u32, and to so many bytes of scratch, aligned at 16.  That u32 is set to 1 where an
- * index leads out of what it is an index of (docs/lowering.md); nothing is read or written there, and results are not to be
- * used. */
+ * u64), where values may refuse it to one u32, where it is late to another one, and to so many bytes of scratch, aligned at 16.
+ * The first u32 is set to 1 where an index leads out of what it is an index of (docs/lowering.md); nothing is read or written
+ * there, and results are not to be used.  Where the second is 0, the step is not applied, and nothing at all is done. */
 typedef struct CudaLaunch {
     CudaKernel kernels[CUDA_KERNELS];
     int n;
     size_t scratch;
-    bool draws, refuses;
+    bool draws, refuses, late;
 } CudaLaunch;
 
 /* How a launch of a program runs. */
@@ -37,12 +37,34 @@ typedef struct LaunchKernels {
     int text;          /* where they are; below 0: nowhere */
 } LaunchKernels;
 
+/* With what is late come two kernels more, by which a device decides whether a step is applied; they take pointers alone.
+ *
+ *     decide(asked, refused, told): one block.  `asked` are u64: how many numbers, how many flags there are in `refused`, and of
+ *         each number its address, its bytes, and the bits of its exponent (0: it need not be finite).  Word COMMIT_APPLIED of
+ *         `told`, which are u64, becomes 1 where no flag is set, the numbers are finite, and COMMIT_HELD is 0; else it becomes 0,
+ *         and COMMIT_HELD 1, so that no step behind this one is applied.  From word COMMIT_TOLD on are the numbers' bytes.
+ *     move(moves, applied): so many blocks, each of which copies one piece where `applied` is not 0.  `moves` are u64, of each
+ *         piece to where, from where, and how many bytes. */
+enum {
+    COMMIT_NUMBERS = 8, /* most */
+    COMMIT_APPLIED = 0,
+    COMMIT_HELD = 1,
+    COMMIT_ALWAYS = 2, /* is 1: what late launches look at where the host decides */
+    COMMIT_TOLD = 3,
+    COMMIT_DECIDERS = 32, /* threads */
+    COMMIT_MOVERS = 256,
+    COMMIT_PIECE = 1 << 16 /* bytes of a piece, most */
+};
+#define COMMIT_DECIDE "commit_decide"
+#define COMMIT_MOVE   "commit_move"
+
 typedef struct ProgramKernels {
     const char *prelude;      /* of every text, */
     const char *const *texts; /* which know nothing of each other */
     size_t n_texts;
     const LaunchKernels *launches; /* of each of the program */
     int n_without;                 /* launches */
+    int commit;                    /* the text of the two kernels of a commit; below 0: nothing is late */
 } ProgramKernels;
 
 /* A stack of matrices as a library reads it: column by column, `line` elements from one column to the next, `step` from one

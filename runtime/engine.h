@@ -106,6 +106,24 @@ typedef struct EngineRun {
     const ValueAt *inputs; /* what each input of the graph reads */
 } EngineRun;
 
+/* A step that a device runs and commits by itself: it is applied where nothing refused it and the numbers that have to be finite
+ * are. */
+enum { STEP_NUMBERS = 4 };
+typedef struct EngineStep {
+    int n_numbers;             /* that are told of it, STEP_NUMBERS at most */
+    int numbers[STEP_NUMBERS]; /* results; -1: none */
+    bool finite[STEP_NUMBERS]; /* which have to be */
+    int n_moves;
+    const ValueMove *moves; /* of results of the graph to kept values: the commit */
+} EngineStep;
+
+/* What became of one. */
+typedef struct EngineTold {
+    bool applied;
+    bool there[STEP_NUMBERS]; /* numbers of one element */
+    double numbers[STEP_NUMBERS];
+} EngineTold;
+
 typedef struct EngineStats {
     uint64_t runs;  /* parts that were asked for */
     uint64_t bytes; /* of the values that are kept now */
@@ -177,6 +195,14 @@ typedef struct Engine {
     /* Moves values, all or none, each as it was before: a commit.  What it is moved from stays, too.  Between kept values it
      * wants no memory. */
     Status (*move)(Values *v, int n, const ValueMove *moves);
+
+    /* Runs all of what was begun and commits it, without waiting: whether it is applied the device decides.  What is asked for
+     * behind it reads what it leaves.  *taken: this step is one that it can do so; else nothing was done.  Null: none is. */
+    Status (*step)(Values *v, int graph, const EngineStep *step, bool *taken);
+
+    /* Waits for the oldest such step that was not told of, two of which there may be, and tells of it.  What refused it is
+     * reported.  What was asked for behind one that was not applied was not applied either, and is not told of. */
+    Status (*told)(Values *v, int graph, EngineTold *told);
 
     void (*stats)(const Values *v, EngineStats *stats);
 

@@ -50,8 +50,9 @@ void cuda_call_head(CallMaker *m, const char *part, int64_t blocks, int threads)
         const DType d = access_result(call, i)->dtype;
         text_printf(out, "%s *%s%d, ", cuda_memory(d), cuda_packed(d) ? "packing" : out_name, i);
     }
-    text_printf(out, "%s%su8 *%s)\n{\n", m->launch->draws ? "const u64 *draws, " : "",
-                m->launch->refuses ? "u32 *refused, " : "", m->apart || m->whole ? "room" : "scratch");
+    text_printf(out, "%s%s%su8 *%s)\n{\n%s", m->launch->draws ? "const u64 *draws, " : "",
+                m->launch->refuses ? "u32 *refused, " : "", m->launch->late ? CUDA_APPLIED " " : "",
+                m->apart || m->whole ? "room" : "scratch", m->launch->late ? CUDA_UNLESS_APPLIED : "");
     if (m->whole)
         cuda_own_factors(m);
     else
@@ -349,12 +350,12 @@ static const char *print_kernels(CallMaker *m, Text *text)
     return why;
 }
 
-const char *cuda_print_call(Text *out, const KernelTarget *target, const Node *call, const char *name,
+const char *cuda_print_call(Text *out, const KernelTarget *target, const Node *call, const char *name, bool late,
                             CudaLaunch *launch)
 {
     Text text; /* nothing stands in `out` of what turns out to have no kernels */
     CallMaker m = { .call = call, .name = name, .launch = launch, .target = *target };
-    *launch = (CudaLaunch){ .refuses = op_of(call)->access.refuses };
+    *launch = (CudaLaunch){ .refuses = op_of(call)->access.refuses, .late = late };
     text_open(&text, out->arena);
     const char *why = print_kernels(&m, &text);
     for (int i = 0; i < launch->n && !why; i++)

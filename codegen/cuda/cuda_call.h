@@ -11,8 +11,8 @@
 #include "codegen/cuda/cuda_text.h"
 
 /* Prints the kernels of a call, whose names begin with `name`; their arguments are pointers to the operands that it has, to
- * its results and to scratch.  Null, or why this call has none: then nothing is printed. */
-const char *cuda_print_call(Text *out, const KernelTarget *target, const Node *call, const char *name,
+ * its results and to scratch.  Null, or why this call has none: then nothing is printed.  `late` as for cuda_print. */
+const char *cuda_print_call(Text *out, const KernelTarget *target, const Node *call, const char *name, bool late,
                             CudaLaunch *launch);
 
 #endif

@@ -92,7 +92,11 @@ void cuda_open_kernel(CudaMaker *m, const char *part, int64_t blocks, int thread
         add_parameter(m, arena_printf(m->arena, "%s *out%d,", cuda_memory(t->out[i]->dtype), i), &begin, column);
     if (m->launch->draws)
         add_parameter(m, "const u64 *draws,", &begin, column);
+    if (m->launch->late)
+        add_parameter(m, CUDA_APPLIED, &begin, column);
     add_parameter(m, "u8 *scratch)\n{\n", &begin, column);
+    if (m->launch->late)
+        text_add(m->out, CUDA_UNLESS_APPLIED);
     for (int i = 0; i < t->n_out; i++)
         if (m->apart_at[i] != CUDA_NOWHERE)
             text_printf(m->out, "    u8 *const apart%d = scratch + %" PRId64 ";\n", i, m->apart_at[i]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/cuda/cuda_call.h"
+#include "codegen/cuda/cuda_commit.h"
 #include "ir/text/print.h"
 
 void cuda_module_open(CudaModule *m, const OpTable *ops, Arena *arena)
@@ -22,23 +23,25 @@ static void join(CudaLaunch *all, const CudaLaunch *more)
     all->scratch = all->scratch > more->scratch ? all->scratch : more->scratch;
     all->draws |= more->draws;
     all->refuses |= more->refuses;
+    all->late |= more->late;
 }
 
 /* A product that lies in memory when what reads its blocks on a CPU begins. */
 static const char *print_contract(const CudaModule *m, const Launch *l, const char *name, Text *out, CudaLaunch *launch,
                                   int *n_product)
 {
+    const bool late = l->part == STEP_LATE;
     CudaLaunch product, rest;
     Tape tape = *l->tape;
     Text text;
     text_open(&text, m->arena);
-    const char *why = cuda_print_call(&text, &m->target, l->contraction, name, &product);
+    const char *why = cuda_print_call(&text, &m->target, l->contraction, name, late, &product);
     if (why)
         return why;
     tape.product = TAPE_NONE;
     if (text.n)
         text_char(&text, '\n');
-    why = cuda_print(&text, &tape, m->ops, name, &rest);
+    why = cuda_print(&text, &tape, m->ops, name, late, &rest);
     if (why)
         return why;
     if (product.n + rest.n > CUDA_KERNELS)
@@ -53,13 +56,14 @@ static const char *print_contract(const CudaModule *m, const Launch *l, const ch
 static const char *print_kernels(const CudaModule *m, CudaPart *part, const char *name, Text *out)
 {
     const Launch *l = part->launch;
+    const bool late = l->part == STEP_LATE;
     part->kernels = (CudaLaunch){ .n = 0 };
     part->n_product = 0;
     if (l->kind == LAUNCH_REGION)
-        return cuda_print(out, l->tape, m->ops, name, &part->kernels);
+        return cuda_print(out, l->tape, m->ops, name, late, &part->kernels);
     if (l->kind == LAUNCH_CONTRACT)
         return print_contract(m, l, name, out, &part->kernels, &part->n_product);
-    return cuda_print_call(out, &m->target, l->node, name, &part->kernels);
+    return cuda_print_call(out, &m->target, l->node, name, late, &part->kernels);
 }
 
 /* The names of kernels whose text is another part's: what a library makes has none. */
@@ -215,6 +219,16 @@ void cuda_module_print(const CudaModule *m, bool annotated, Text *out)
         print_without(m, out);
 }
 
+static int add_commit(CudaModule *m)
+{
+    Text text;
+    text_open(&text, m->arena);
+    cuda_commit_print(&text);
+    GROW(m->arena, m->texts, m->n_texts, m->cap_texts);
+    m->texts[m->n_texts] = text_get(&text);
+    return (int)m->n_texts++;
+}
+
 const ProgramKernels *cuda_kernels_of(const Program *p, const KernelTarget *target, const OpTable *ops, Arena *arena)
 {
     CudaModule m;
@@ -226,8 +240,9 @@ const ProgramKernels *cuda_kernels_of(const Program *p, const KernelTarget *targ
     cuda_module_add(&m, p, "program");
     for (size_t i = 0; i < m.n; i++)
         launches[i] = (LaunchKernels){ m.parts[i].kernels, m.parts[i].why, m.parts[i].n_product, m.parts[i].text };
+    const int commit = p->first[STEP_LATE] < p->n_launches ? add_commit(&m) : CUDA_NO_TEXT;
     text_open(&prelude, arena);
     cuda_prelude(&prelude);
-    *made = (ProgramKernels){ text_get(&prelude), m.texts, m.n_texts, launches, m.n_without };
+    *made = (ProgramKernels){ text_get(&prelude), m.texts, m.n_texts, launches, m.n_without, commit };
     return made;
 }

@@ -34,6 +34,10 @@ typedef struct CudaMaker {
     bool *known; /* by register: the kernel under way has it in all its threads */
 } CudaMaker;
 
+/* What a late kernel takes, and where it returns at once. */
+#define CUDA_APPLIED        "const u32 *applied,"
+#define CUDA_UNLESS_APPLIED "    if (!*applied)\n        return;\n"
+
 /* Where a step stands: the names of its indices; null: there is one alone. */
 typedef struct CudaPlace {
     const char *row, *column, *element;

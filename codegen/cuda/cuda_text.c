@@ -189,11 +189,11 @@ static void print_functions(const CudaMaker *m)
     }
 }
 
-const char *cuda_print(Text *out, const Tape *t, const OpTable *ops, const char *name, CudaLaunch *launch)
+const char *cuda_print(Text *out, const Tape *t, const OpTable *ops, const char *name, bool late, CudaLaunch *launch)
 {
     CudaMaker m = { .out = out, .arena = out->arena, .tape = t, .ops = ops, .name = name, .launch = launch };
     const char *wrong = check(t);
-    *launch = (CudaLaunch){ .n = 0 };
+    *launch = (CudaLaunch){ .late = late };
     if (wrong)
         return wrong;
     place(&m);

@@ -23,7 +23,7 @@
 void cuda_prelude(Text *out);
 
 /* Prints the kernels of a tape, whose names begin with `name`, an identifier.  Null, or the reason why this tape has
- * none: then nothing is printed. */
-const char *cuda_print(Text *out, const Tape *t, const OpTable *ops, const char *name, CudaLaunch *launch);
+ * none: then nothing is printed.  `late`: they run where a step is applied (CudaLaunch.late). */
+const char *cuda_print(Text *out, const Tape *t, const OpTable *ops, const char *name, bool late, CudaLaunch *launch);
 
 #endif

@@ -187,6 +187,20 @@ static Status move(Values *v, int n, const ValueMove *moves)
     return leave(&e, host_move(v, n, moves));
 }
 
+static Status step(Values *v, int graph, const EngineStep *step, bool *taken)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_step(v, graph, step, taken));
+}
+
+static Status told(Values *v, int graph, EngineTold *told)
+{
+    Entry e;
+    enter(&e, device_of(v));
+    return leave(&e, host_told(v, graph, told));
+}
+
 static void close(Values *v)
 {
     if (!v)
@@ -220,6 +234,8 @@ const Engine engine_cuda = {
     .take = take,
     .fill = fill,
     .move = move,
+    .step = step,
+    .told = told,
     .stats = host_stats,
     .close = close,
 };

@@ -5,7 +5,7 @@
 #include "runtime/cuda/launches_parts.h"
 #include "runtime/cuda/products.h"
 
-enum { MORE_ARGUMENTS = 5 }; /* than operands and results: a product, draws, what refuses, scratch */
+enum { MORE_ARGUMENTS = 6 }; /* than operands and results: a product, draws, what refuses, what is applied, scratch */
 
 /* ---- arguments ---- */
 
@@ -28,6 +28,8 @@ static void end_arguments(const ProgramRunner *p, int launch, Arguments *a)
         add_argument(a, launches_of(p)->draws);
     if (l->refuses)
         add_argument(a, (uint32_t *)launches_of(p)->refused + launch);
+    if (l->late)
+        add_argument(a, commit_applied(p));
     add_argument(a, p->scratch);
 }
 
@@ -104,6 +106,14 @@ static void note_addresses(DeviceLaunches *d, size_t *n, const Arguments *a)
     }
 }
 
+/* What the kernels of a commit are launched with. */
+static void note_commit(const ProgramRunner *p, size_t *n)
+{
+    const Commit *c = &launches_of(p)->commit;
+    CudaAddress values[] = { device_address(c->asked.at), device_address(c->moves.at), (CudaAddress)c->moves.n };
+    note_addresses(launches_of(p), n, &(Arguments){ .values = values, .n = COUNT(values) });
+}
+
 /* The addresses of launches, and which of them run. */
 static size_t addresses(ProgramRunner *p, int from, int end)
 {
@@ -117,6 +127,8 @@ static size_t addresses(ProgramRunner *p, int from, int end)
         note_addresses(launches_of(p), &n, &launch_of(p, i)->product);
         note_addresses(launches_of(p), &n, &launch_of(p, i)->rest);
     }
+    if (launches_of(p)->commit.decides)
+        note_commit(p, &n);
     return n;
 }
 
@@ -147,6 +159,17 @@ static void launch_range(const ProgramRunner *p, int from, int end)
             launch_on(p, i, launches_of(p)->device->stream);
 }
 
+static void launch_all(const ProgramRunner *p, int from, int end)
+{
+    const int late = launches_late(p, end);
+    launch_range(p, from, late);
+    if (launches_of(p)->commit.decides)
+        commit_decide(p);
+    launch_range(p, late, end);
+    if (launches_of(p)->commit.decides)
+        commit_move(p);
+}
+
 void launches_run(ProgramRunner *p, int from, int end)
 {
     DeviceLaunches *d = launches_of(p);
@@ -154,7 +177,7 @@ void launches_run(ProgramRunner *p, int from, int end)
     const size_t n = addresses(p, from, end);
     if (!is_as_before(d, r, n, end)) {
         remember(d, r, n, end);
-        launch_range(p, from, end);
+        launch_all(p, from, end);
         return;
     }
     if (!r->made)

@@ -101,7 +101,7 @@ static void put(Lanes *l, LaunchLane *to, int launch, const int *needs)
     l->end[to->lane] = launch;
 }
 
-/* Hands out launches; how many of them are beside the first lane. */
+/* Hands out launches; how many of them are beside the first lane.  `lanes` begins with the first. */
 static int plan(const ProgramRunner *p, int from, int end, LaunchLane *lanes, Arena *scratch)
 {
     Lanes l;
@@ -225,6 +225,7 @@ static void record_launch(Recorder *r, LaunchLane *lanes, int from, int i)
 
 static void record_lanes(Recorder *r, LaunchLane *lanes, int from, int end)
 {
+    memset(r->parted, 0, sizeof r->parted);
     if (r->beside)
         stand(r, 0, r->start);
     for (int i = from; i < end; i++)
@@ -235,6 +236,20 @@ static void record_lanes(Recorder *r, LaunchLane *lanes, int from, int end)
             wait_for(r, 0, lanes[i - from].event);
 }
 
+/* Late launches behind all others, and behind what decides about them. */
+static void record_all(Recorder *r, LaunchLane *lanes, int from, int end)
+{
+    const int late = launches_late(r->p, end);
+    record_lanes(r, lanes, from, late);
+    if (!launches_of(r->p)->commit.decides)
+        return;
+    if (device_well(r->device))
+        commit_decide(r->p);
+    record_lanes(r, lanes + (late - from), late, end);
+    if (device_well(r->device))
+        commit_move(r->p);
+}
+
 /* Between the beginning of a capture and its end; where that fails launches have not run, and the error sticks. */
 static CudaGraph *capture(Recorder *r, LaunchLane *lanes, int from, int end)
 {
@@ -243,7 +258,7 @@ static CudaGraph *capture(Recorder *r, LaunchLane *lanes, int from, int end)
     if (!device_well(r->device) ||
         !device_did(r->device, driver->capture(r->device->stream, CUDA_CAPTURE_THREAD), "recording a step"))
         return NULL;
-    record_lanes(r, lanes, from, end);
+    record_all(r, lanes, from, end);
     if (!device_did(r->device, driver->end_capture(r->device->stream, &graph), "recording a step") && !graph)
         (void)driver->end_capture(r->device->stream,
                                   &graph); /* a stream that still records lets nothing be given back */
@@ -257,7 +272,8 @@ void launches_record(ProgramRunner *p, CudaGraphExec **made, int from, int end)
     Arena scratch;
     arena_open(&scratch, p->ir->memory);
     LaunchLane *lanes = NEWS(&scratch, LaunchLane, end - from);
-    r.beside = plan(p, from, end, lanes, &scratch) > 0;
+    const int late = launches_late(p, end);
+    r.beside = plan(p, from, late, lanes, &scratch) + plan(p, late, end, lanes + (late - from), &scratch) > 0;
     open_recorder(&r, lanes, end - from);
     CudaGraph *graph = capture(&r, lanes, from, end);
     if (graph && device_well(device))

@@ -1,5 +1,6 @@
 #include "runtime/cuda/launches.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -24,12 +25,12 @@ static void close(ProgramRunner *p)
     caller_close(d->caller);
     if (d->draws)
         space_of(p)->does->give(space_of(p), d->draws);
-    if (d->refused)
-        space_of(p)->does->give(space_of(p), d->refused);
+    commit_give(p);
     if (!d->device->entered) /* its context cannot be entered any more: what is in it goes with it */
         return;
     device_wait(d->device);
     launches_forget(p);
+    commit_close(p);
     for (size_t i = 0; i < d->n_modules; i++)
         if (d->modules[i])
             (void)d->device->driver.unload(d->modules[i]);
@@ -52,16 +53,25 @@ static size_t refused_bytes(const ProgramRunner *p)
     return (size_t)p->program->n_launches * sizeof(uint32_t);
 }
 
+static bool may_refuse(const ProgramRunner *p, int from, int end)
+{
+    bool any = false;
+    for (int i = from; i < end; i++)
+        any = any || (launch_of(p, i)->how->launch.refuses && program_wants(p, i));
+    return any;
+}
+
 static void begin(ProgramRunner *p, uint64_t seed, uint64_t step)
 {
     const uint64_t draws[DRAWS] = { seed, step };
     DeviceLaunches *d = launches_of(p);
-    if (d->ask_from < d->ask_end && d->refused) /* a run that was given up */
+    if (may_refuse(p, d->ask_from, d->ask_end)) /* a run that was given up */
         space_of(p)->does->zero(space_of(p), d->refused, refused_bytes(p));
     d->ask_from = d->ask_end = 0;
     const char *name = p->program->graph->name;
     ranges_begin(d->device->ranges, &d->range, name ? name : "graph", step);
     caller_begin(d->caller, seed, step);
+    d->step = step;
     if (d->draws)
         space_write(space_of(p), d->draws, draws, sizeof draws);
 }
@@ -113,12 +123,16 @@ static Status run_on_host(ProgramRunner *p, int launch)
 
 /* ---- runs ---- */
 
-static bool may_refuse(const ProgramRunner *p, int from, int end)
+Status launch_refused(ProgramRunner *p, int launch, uint64_t step)
 {
-    bool any = false;
-    for (int i = from; i < end; i++)
-        any = any || (launch_of(p, i)->how->launch.refuses && program_wants(p, i));
-    return any;
+    const Launch *l = p->launches[launch].launch;
+    Message *m = message_new(p->ir->diag, SEVERITY_ERROR, INVALID, node_place(l->node),
+                             "%s: an index leads out of what it is an index of", launch_word(l));
+    if (step)
+        message_at(m, "step %" PRIu64, step);
+    message_try(m, "--device cpu, which says which one");
+    space_of(p)->does->zero(space_of(p), launches_of(p)->refused, refused_bytes(p));
+    return message_send(m);
 }
 
 /* Whether values refused a launch: what it made is not to be used then. */
@@ -131,16 +145,9 @@ static Status answer(ProgramRunner *p)
         return OK;
     space_read(space_of(p), d->asked, d->refused, refused_bytes(p));
     TRY(space_status(space_of(p)));
-    for (int i = from; i < end; i++) {
-        if (!d->asked[i])
-            continue;
-        const Launch *l = p->launches[i].launch;
-        Message *m = message_new(p->ir->diag, SEVERITY_ERROR, INVALID, node_place(l->node),
-                                 "%s: an index leads out of what it is an index of", launch_word(l));
-        message_try(m, "--device cpu, which says which one");
-        space_of(p)->does->zero(space_of(p), d->refused, refused_bytes(p));
-        return message_send(m);
-    }
+    for (int i = from; i < end; i++)
+        if (d->asked[i])
+            return launch_refused(p, i, 0);
     return OK;
 }
 
@@ -191,8 +198,31 @@ static Status run(ProgramRunner *p, int end)
     return status;
 }
 
+/* All of it at once, which the device commits. */
+static Status step(ProgramRunner *p, const RunnerStep *s)
+{
+    const Ranges *ranges = launches_of(p)->device->ranges;
+    char name[64];
+    if (!ranges)
+        return commit_step(p, s);
+    (void)ranges->push(name_parts(p, p->program->n_launches, name, sizeof name));
+    const Status status = commit_step(p, s);
+    (void)ranges->pop();
+    ranges_end(ranges, &launches_of(p)->range);
+    return status;
+}
+
 static const LaunchesClass launches = {
-    .keep = keep, .close = close, .scratch = scratch, .settle = settle, .begin = begin, .run = run, .answer = answer
+    .keep = keep,
+    .close = close,
+    .scratch = scratch,
+    .settle = settle,
+    .begin = begin,
+    .run = run,
+    .answer = answer,
+    .decides = commit_decides,
+    .step = step,
+    .told = commit_told,
 };
 
 /* ---- opening ---- */
@@ -227,13 +257,22 @@ static void tell_products(const ProgramRunner *p, Diag *d)
                by->library.major, by->library.minor, n, p->program->n_launches);
 }
 
+static bool is_of(const KernelObject *o, int text)
+{
+    return text >= 0 && (size_t)text >= o->first && (size_t)text < o->first + o->n;
+}
+
 /* The functions of launches whose texts were compiled together. */
 static void find_functions(ProgramRunner *p, const KernelObject *o, CudaLoaded *module)
 {
     Device *device = launches_of(p)->device;
+    Commit *commit = &launches_of(p)->commit;
+    if (is_of(o, launches_of(p)->kernels->commit) &&
+        device_did(device, device->driver.function(&commit->decide, module, COMMIT_DECIDE), "finding a kernel"))
+        (void)device_did(device, device->driver.function(&commit->move, module, COMMIT_MOVE), "finding a kernel");
     for (int i = 0; i < p->program->n_launches; i++) {
         DeviceLaunch *d = launch_of(p, i);
-        if (d->how->text < 0 || (size_t)d->how->text < o->first || (size_t)d->how->text >= o->first + o->n)
+        if (!is_of(o, d->how->text))
             continue;
         for (int k = 0; k < d->how->launch.n && device_well(device); k++)
             if (!d->how->launch.kernels[k].product)
@@ -283,11 +322,8 @@ static void open_launches(ProgramRunner *p, Arena *arena)
     }
     if (draws)
         l->draws = space_of(p)->does->take(space_of(p), DRAWS * sizeof(uint64_t));
-    if (!refuses)
-        return;
     l->asked = NEWS(arena, uint32_t, p->program->n_launches + 1);
-    l->refused = space_of(p)->does->take(space_of(p), refused_bytes(p));
-    space_of(p)->does->zero(space_of(p), l->refused, refused_bytes(p));
+    commit_open(p, refuses);
 }
 
 GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRoom *room, Arena *arena, Heap *heap)
@@ -309,6 +345,8 @@ GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRo
     open_launches(p, arena);
     tell_host(p, p->ir->diag);
     tell_products(p, p->ir->diag);
+    if (p->n_parts > 1 && l->commit.why)
+        remark(p->ir->diag, "engine", NOWHERE, "the host decides whether a step is applied: %s", l->commit.why);
     if (!l->kernels->n_texts || !device_well(device))
         return &p->runner;
     Arena scratch;

@@ -32,21 +32,53 @@ typedef struct Recorded {
     bool seen; /* there was a last time */
 } Recorded;
 
+/* Numbers that a kernel of the commit reads, as they are now and as the device has them. */
+typedef struct CommitWords {
+    uint64_t *now, *was;
+    size_t n, cap, n_was, room;
+    void *at; /* on the device; null: nowhere yet */
+} CommitWords;
+
+/* What is told of a step. */
+typedef struct CommitAnswer {
+    char *pinned;
+    CudaEvent *there;
+    uint64_t step; /* as people count them */
+    int n;
+    const Type *types[STEP_NUMBERS]; /* of the numbers; null: there is none */
+} CommitAnswer;
+
+enum { COMMIT_ANSWERS = 2 };
+
+/* Steps that the device commits by itself (launch_commit.c). */
+typedef struct Commit {
+    const char *why; /* the host decides, for this reason; null: it does not */
+    bool decides;    /* the device, of the step that is asked for */
+    CudaFunction *decide, *move;
+    CommitWords asked, moves;
+    CommitAnswer answers[COMMIT_ANSWERS];
+    int first, n; /* that nobody was told of */
+    size_t bytes; /* of an answer */
+} Commit;
+
 typedef struct DeviceLaunches {
     Device *device;
     const ProgramKernels *kernels;
     CudaLoaded **modules;
     size_t n_modules;
     void *draws;           /* DRAWS numbers on the device; null: nothing draws there */
-    void *refused;         /* by launch a u32 on the device, 0 but where values refused it; null: none may be */
+    void *told;            /* on the device: what is told of steps (ir/kernels.h), and behind it */
+    void *refused;         /* by launch a u32, 0 but where values refused it; null: none may be, and nothing is late */
     uint32_t *asked;       /* those, on the host; */
     int ask_from, ask_end; /* launches that ran since anybody asked */
+    uint64_t step;         /* of the run under way */
     Caller *caller;        /* on the host */
     Arena *arena;
     Recorded *recorded; /* by first launch */
     CudaAddress *now;   /* addresses of launches that are about to run */
     size_t cap_now;
     size_t scratch;
+    Commit commit;
     RangeId range;      /* of the run under way, which profilers are told */
     CudaEvent **events; /* between launches that somebody watches, n_launches + 1; null: nobody did */
 } DeviceLaunches;
@@ -66,6 +98,31 @@ static inline Space *space_of(const ProgramRunner *p)
     return p->room->space;
 }
 
+/* ---- launches.c ---- */
+
+/* Says that values refused a launch, of the step of that number (0: of no step that a device commits), and that nothing is
+ * refused from now on. */
+Status launch_refused(ProgramRunner *p, int launch, uint64_t step);
+
+/* ---- launch_commit.c ---- */
+
+/* Room for what is told of steps, and whether the device can decide; ends it, while its context is entered and at any time. */
+void commit_open(ProgramRunner *p, bool refuses);
+void commit_close(ProgramRunner *p);
+void commit_give(ProgramRunner *p);
+
+/* Where late launches look whether the step is applied. */
+const void *commit_applied(const ProgramRunner *p);
+
+/* The two kernels of a commit, in the stream of all runs. */
+void commit_decide(const ProgramRunner *p);
+void commit_move(const ProgramRunner *p);
+
+/* As of LaunchesClass. */
+bool commit_decides(const ProgramRunner *p, const EngineStep *step);
+Status commit_step(ProgramRunner *p, const RunnerStep *step);
+Status commit_told(ProgramRunner *p, EngineTold *told);
+
 /* ---- launch_kernels.c ---- */
 
 /* Room for the arguments of the kernels of a launch. */
@@ -77,6 +134,12 @@ void launches_run(ProgramRunner *p, int from, int end);
 
 /* The same, one by one, and tells who watches how long each took by the clock of the device. */
 void launches_run_watched(ProgramRunner *p, int from, int end);
+
+/* Where the device decides, if it does: the launches from there on to `end` are late. */
+static inline int launches_late(const ProgramRunner *p, int end)
+{
+    return launches_of(p)->commit.decides ? p->program->first[STEP_LATE] : end;
+}
 
 /* Launches the kernels of one, whose arguments were taken, in a stream; has it work somewhere else before. */
 void launch_on(const ProgramRunner *p, int launch, CudaStream *stream);

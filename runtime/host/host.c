@@ -17,6 +17,7 @@ Status host_open(Ir *ir, const EngineOptions *o, int n_kept, Arena *arena, Runne
     v->lent = NEWS(arena, Tensor *, n_kept + 1);
     v->views = NEWS(arena, Tensor *, n_kept + 1);
     v->moving = NEWS(arena, Moving, n_kept + 1);
+    v->copies = NEWS(arena, StepCopy, n_kept + 1);
     v->coming = NEWS(arena, Coming, n_kept + 1);
     heap_open(&v->heap, ir->memory);
     heap_reuse(&v->heap);
@@ -98,6 +99,7 @@ void host_expect_moves(Values *v, int n)
     if (n <= v->cap_moving)
         return;
     v->moving = NEWS(v->arena, Moving, n);
+    v->copies = NEWS(v->arena, StepCopy, n);
     v->cap_moving = n;
 }
 

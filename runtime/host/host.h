@@ -12,6 +12,20 @@
 /* What runs one graph. */
 typedef struct GraphRunner GraphRunner;
 
+/* Bytes that are copied as a step is applied. */
+typedef struct StepCopy {
+    Tensor *to;
+    const Tensor *from;
+} StepCopy;
+
+/* A step that a runner commits by itself. */
+typedef struct RunnerStep {
+    const EngineStep *asked;
+    Tensor *const *into; /* by late result: where it is made; null: nobody wants it */
+    int n_copies;        /* behind that */
+    const StepCopy *copies;
+} RunnerStep;
+
 typedef struct GraphRunnerClass {
     void (*keep)(GraphRunner *r);  /* past guarded() */
     void (*close)(GraphRunner *r); /* it wants no memory */
@@ -49,6 +63,15 @@ typedef struct GraphRunnerClass {
     int (*late)(const GraphRunner *r, int result);
     int (*made_over)(const GraphRunner *r, int late);
     Status (*make_late)(GraphRunner *r, Tensor *const *into);
+
+    /* Whether it can run and commit the step that was begun by itself; where a result will be that is not late; the place of its own
+     * for what is late and is not made where it goes; doing it, from the beginning to the end; and what became of the oldest that
+     * was not told of.  Null: it cannot. */
+    bool (*decides)(const GraphRunner *r, const EngineStep *step);
+    const Tensor *(*settled)(const GraphRunner *r, int result);
+    Tensor *(*apart)(GraphRunner *r, int late);
+    Status (*step)(GraphRunner *r, const RunnerStep *step);
+    Status (*told)(GraphRunner *r, EngineTold *told);
 } GraphRunnerClass;
 
 struct GraphRunner {
@@ -126,6 +149,8 @@ Status host_bring(Values *v, int kept, const Tensor *host);
 Status host_take(Values *v, int kept);
 Status host_fill(Values *v, int kept, const Type *type, Payload *initial);
 Status host_move(Values *v, int n, const ValueMove *moves);
+Status host_step(Values *v, int graph, const EngineStep *step, bool *taken);
+Status host_told(Values *v, int graph, EngineTold *told);
 void host_stats(const Values *v, EngineStats *to);
 void host_close(Values *v);
 

@@ -6,8 +6,7 @@
 
 #include "runtime/host/host_parts.h"
 
-/* The kept value that a move goes to, if its bytes may be written over: nobody else holds them. */
-static Tensor *own_target(const Values *v, ValueAt to, const Type *type)
+Tensor *host_own_target(const Values *v, ValueAt to, const Type *type)
 {
     Tensor *t = to.graph == KEPT ? v->kept[to.at] : NULL;
     return t && t->type == type && t->refs == 1 ? t : NULL;
@@ -24,19 +23,18 @@ static Moving take(const Tensor *t)
 /* Gives what is to be copied room, where the target is not it. */
 static void make_room(Values *v, const ValueMove *move, Moving *m, const Type *type, bool in_place)
 {
-    Tensor *own = in_place ? own_target(v, move->to, type) : NULL;
+    Tensor *own = in_place ? host_own_target(v, move->to, type) : NULL;
     m->stays = own != NULL;
     m->value = own ? own : space_tensor(v->space, &v->heap, type);
 }
 
-static int late_number(const Values *v, ValueAt from)
+int host_late_number(const Values *v, ValueAt from)
 {
     const GraphRunner *r = from.graph == KEPT || from.at < 0 ? NULL : v->graphs[from.graph]->runner;
     return r && r->does->late ? r->does->late(r, from.at) : -1;
 }
 
-/* Whether the graph may make a result right where it goes to: it is the state's own place, or nobody's that it reads. */
-static bool may_be_made_in(const Loaded *l, int late, ValueAt to)
+bool host_may_be_made_in(const Loaded *l, int late, ValueAt to)
 {
     const int state = l->runner->does->made_over(l->runner, late), input = to.graph == KEPT ? l->reader[to.at] : -1;
     if (state < 0 || input < 0)
@@ -54,13 +52,13 @@ static Status make_late(Values *v, int graph, int n, const ValueMove *moves)
     bool any = false;
     memset(v->late, 0, (size_t)v->cap_late * sizeof *v->late);
     for (int i = 0; i < n; i++) {
-        const int late = moves[i].from.graph == graph ? late_number(v, moves[i].from) : -1;
+        const int late = moves[i].from.graph == graph ? host_late_number(v, moves[i].from) : -1;
         if (late < 0)
             continue;
         Moving *m = &v->moving[i];
         const bool first = !v->late[late];
         make_room(v, &moves[i], m, graph_result(g, late)->type,
-                  first && may_be_made_in(v->graphs[graph], late, moves[i].to));
+                  first && host_may_be_made_in(v->graphs[graph], late, moves[i].to));
         m->from = first ? NULL : v->late[late];
         if (first)
             v->late[late] = m->value;
@@ -74,7 +72,7 @@ static Status gather(Values *v, int n, const ValueMove *moves)
 {
     for (int i = 0; i < n; i++)
         v->moving[i] =
-            late_number(v, moves[i].from) < 0 ? take(host_value(v, moves[i].from)) : (Moving){ .value = NULL };
+            host_late_number(v, moves[i].from) < 0 ? take(host_value(v, moves[i].from)) : (Moving){ .value = NULL };
     for (int i = 0; i < n; i++)
         if (v->moving[i].from)
             make_room(v, &moves[i], &v->moving[i], ((const Tensor *)v->moving[i].from)->type, true);

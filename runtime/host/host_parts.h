@@ -59,7 +59,8 @@ struct Values {
     Tensor **lent;  /* by kept value: how we hold what is the caller's */
     Coming *coming; /* by kept value, of those in a space */
     Moving *moving;
-    Tensor **late; /* by result: what move lets a graph make */
+    StepCopy *copies; /* as many */
+    Tensor **late;    /* by result: what move lets a graph make */
     int cap_late;
     int n_kept, cap_moving;
     Loaded **graphs;
@@ -76,6 +77,15 @@ void host_drop(Values *v, Tensor *value);
 
 /* Takes the tensor over, which becomes the value; null: nothing. */
 void host_set_value(Values *v, ValueAt to, Tensor *value);
+
+/* The kept value that a move goes to, if its bytes may be written over: nobody else holds them. */
+Tensor *host_own_target(const Values *v, ValueAt to, const Type *type);
+
+/* The number of a result among those that are made as they are moved; below 0: it is none. */
+int host_late_number(const Values *v, ValueAt from);
+
+/* Whether a graph may make a result right where it goes to: it is the state's own place, or nobody's that it reads. */
+bool host_may_be_made_in(const Loaded *l, int late, ValueAt to);
 
 /* Whether what a graph ran was refused, waiting for it. */
 Status host_answered(Loaded *l);

@@ -78,6 +78,7 @@ static void close(GraphRunner *r)
 {
     ProgramRunner *p = of(r);
     Space *space = p->room->space;
+    program_close_apart(p);
     for (int i = 0; i < p->program->n_constants && space; i++)
         if (p->constants[i])
             space->does->give(space, p->constants[i]);
@@ -287,8 +288,8 @@ static int made_over(const GraphRunner *r, int i)
     return next->in_place ? next->state : NO_STATE;
 }
 
-/* Which launches make what is wanted: from the last to the first, with those that make what they read. */
-static void find_wanted(ProgramRunner *p, Tensor *const *into)
+/* From the last to the first, with those that make what they read. */
+void program_want(ProgramRunner *p, Tensor *const *into)
 {
     const Program *program = p->program;
     const int first = program->first[STEP_LATE];
@@ -317,11 +318,16 @@ static void drop_beside(ProgramRunner *p)
         }
 }
 
+void program_let_lie(ProgramRunner *p, int result, void *data)
+{
+    let_lie(p->of_next[result], data);
+}
+
 static Status make_late(GraphRunner *r, Tensor *const *into)
 {
     ProgramRunner *p = of(r);
     const Program *program = p->program;
-    find_wanted(p, into);
+    program_want(p, into);
     for (int i = 0; i < program->n_results; i++)
         let_lie(p->of_next[i], into[i] ? into[i]->data : NULL);
     for (int k = program->first[STEP_LATE]; k < program->n_launches; k++)
@@ -359,6 +365,11 @@ static const GraphRunnerClass programmed = {
     .late = late,
     .made_over = made_over,
     .make_late = make_late,
+    .decides = program_decides,
+    .settled = program_settled,
+    .apart = program_apart,
+    .step = program_step,
+    .told = program_told,
 };
 
 EvalOptions program_call_options(const Executable *x, const EngineOptions *o)
@@ -396,6 +407,7 @@ ProgramRunner *program_runner_open(const LaunchesClass *does, const Executable *
                           .constants = NEWS(arena, void *, program->n_constants + 1),
                           .operands = NEWS(arena, const Tensor *, program->graph->n_inputs + 1),
                           .beside = NEWS(arena, Tensor *, program->n_results + 1),
+                          .apart = NEWS(arena, Tensor *, program->n_results + 1),
                           .wanted = NEWS(arena, bool, program->n_launches + 1) };
     for (int i = 0; i < program->n_launches; i++)
         open_launch(p, &program->launches[i], &p->launches[i], arena);

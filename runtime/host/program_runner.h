@@ -42,6 +42,12 @@ typedef struct LaunchesClass {
 
     /* Whether values refused what has run since it was asked last, which it waits for; null: `run` says so. */
     Status (*answer)(ProgramRunner *p);
+
+    /* Of a device: whether it can run and commit such a step by itself, all launches of it, those that are late where it is applied;
+     * doing so; and what became of the oldest that was not told of (runtime/engine.h).  Null: it cannot. */
+    bool (*decides)(const ProgramRunner *p, const EngineStep *step);
+    Status (*step)(ProgramRunner *p, const RunnerStep *step);
+    Status (*told)(ProgramRunner *p, EngineTold *told);
 } LaunchesClass;
 
 struct ProgramRunner {
@@ -64,15 +70,30 @@ struct ProgramRunner {
     const Tensor **operands;    /* of the run under way */
     char *arena, *scratch;      /* in the room, when it was last looked; null: not yet */
     Tensor **beside;            /* by late result: what nobody asked for, but a launch makes */
-    bool *wanted;               /* by launch */
-    int at;                     /* the launch to come */
-    bool began, is_late;        /* a run; what runs is late, and nothing stops it */
+    Tensor **apart;      /* by late result: where it is made of a step that a device commits; null: nowhere so far */
+    bool *wanted;        /* by launch */
+    int at;              /* the launch to come */
+    bool began, is_late; /* a run; what runs is late, and nothing stops it */
 };
 
 /* What runs a program as a class says; its own part is the caller's to make.  Null where there is no program, or where the
  * roundings of a run are to be counted, which the evaluator alone does. */
 ProgramRunner *program_runner_open(const LaunchesClass *does, const Executable *x, const EngineOptions *o,
                                    RunnerRoom *room, Arena *arena, Heap *heap);
+
+/* Which late launches run for what is wanted: `into` by late result, null where it is not. */
+void program_want(ProgramRunner *p, Tensor *const *into);
+
+/* Late results lie there from now on. */
+void program_let_lie(ProgramRunner *p, int result, void *data);
+
+/* Of GraphRunnerClass, for steps that a device commits (program_step.c). */
+bool program_decides(const GraphRunner *r, const EngineStep *step);
+const Tensor *program_settled(const GraphRunner *r, int result);
+Tensor *program_apart(GraphRunner *r, int late);
+Status program_step(GraphRunner *r, const RunnerStep *step);
+Status program_told(GraphRunner *r, EngineTold *told);
+void program_close_apart(ProgramRunner *p);
 
 /* What calls inside of it run with. */
 EvalOptions program_call_options(const Executable *x, const EngineOptions *o);

@@ -59,7 +59,7 @@ static bool is_new(Collected *all, const Tape *t, const OpTable *ops, bool *wide
     CudaLaunch launch;
     bool fresh;
     text_open(&text, &all->arena);
-    const char *why = cuda_print(&text, t, ops, "k", &launch);
+    const char *why = cuda_print(&text, t, ops, "k", false, &launch);
     if (why) {
         print_error("no kernels: %s\n", why);
         all->refused++;
@@ -86,7 +86,7 @@ static Status visit(Stored *s, Graph *g, void *user)
         if (!is_new(all, t, g->ir->ops, &wide))
             continue;
         Source *source = wide ? &all->wide : &all->narrow;
-        cuda_print(&source->text, t, g->ir->ops, arena_printf(&all->arena, "k%zu", all->known.n), &launch);
+        cuda_print(&source->text, t, g->ir->ops, arena_printf(&all->arena, "k%zu", all->known.n), false, &launch);
         source->kernels += (size_t)launch.n;
         all->kernels += launch.n;
         if (source->kernels >= AT_ONCE)

@@ -78,7 +78,7 @@ static void add(Context *c, Checked *all, bool narrow, const Node *call, int var
 {
     const KernelTarget target = { .narrow = narrow };
     CudaLaunch launch;
-    assert_null(cuda_print_call(&all->text, &target, call, arena_printf(&c->arena, "k%d", variant), &launch));
+    assert_null(cuda_print_call(&all->text, &target, call, arena_printf(&c->arena, "k%d", variant), false, &launch));
     assert_non_null(strstr(launch.kernels[0].name, "_mma"));
     all->kernels += launch.n;
 }

@@ -35,7 +35,7 @@ static bool is_known(CudaHost *h, const Tape *t)
     if (!h->known)
         return false;
     text_open(&text, h->known->arena);
-    if (!cuda_print(&text, t, h->c->ir.ops, "k", &launch))
+    if (!cuda_print(&text, t, h->c->ir.ops, "k", false, &launch))
         map_put(h->known, text_get(&text), &fresh);
     return !fresh;
 }
@@ -55,7 +55,7 @@ static void add_job(CudaHost *h, TapeCheck *w, const Node *fused)
     CudaLaunch none;
     text_open(&nothing, &h->c->arena);
     if (t->product != TAPE_NONE) { /* another kernel makes it: there is none yet */
-        h->wrong = h->wrong || !cuda_print(&nothing, t, h->c->ir.ops, "k", &none) || nothing.n;
+        h->wrong = h->wrong || !cuda_print(&nothing, t, h->c->ir.ops, "k", false, &none) || nothing.n;
         h->contracts++;
         return;
     }
@@ -63,7 +63,7 @@ static void add_job(CudaHost *h, TapeCheck *w, const Node *fused)
         return;
     CudaJob job = { .tape = t, .want = *(const Tensor **)fact(&w->values, fused) };
     const char *name = arena_printf(&h->c->arena, "k%zu", h->n);
-    const char *why = cuda_print(&h->kernels, t, h->c->ir.ops, name, &job.launch);
+    const char *why = cuda_print(&h->kernels, t, h->c->ir.ops, name, false, &job.launch);
     if (why) {
         print_message("no kernels: %s\n", why);
         h->refused++;
@@ -95,7 +95,7 @@ bool cuda_host_add_call(CudaHost *h, const Node *call, const Tensor **operands, 
     const char *name = arena_printf(&h->c->arena, "k%zu", h->n);
     Text text;
     text_open(&text, &h->c->arena);
-    if (cuda_print_call(&text, &h->target, call, name, &job.launch))
+    if (cuda_print_call(&text, &h->target, call, name, false, &job.launch))
         return false;
     add_text(h, text_get(&text));
     job.in = NEWS(&h->c->arena, const Tensor *, call->n_in + 1);

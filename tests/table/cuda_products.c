@@ -81,7 +81,7 @@ static bool asks(Context *c, const Node *call, const Tensor *want, Asked *asked)
     *asked = (Asked){ .maker = { take } };
     const KernelTarget target = { .narrow = true, .products = &asked->maker };
     text_open(&text, &c->arena);
-    if (cuda_print_call(&text, &target, call, "k", &launch) || !asked->n)
+    if (cuda_print_call(&text, &target, call, "k", false, &launch) || !asked->n)
         return false;
     assert_int_equal(asked->n, 1);
     assert_int_equal(launch.n, 1);

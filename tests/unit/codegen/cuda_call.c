@@ -25,7 +25,7 @@ static Status run_cases(void *context)
         Text out;
         TRY(parse_module(&c->ir, &c->arena, str(text), "test.qir", NULL, &source, &m));
         text_open(&out, &c->arena);
-        const char *why = cuda_print_call(&out, &(KernelTarget){ 0 }, m->graphs[0]->last, "k", &launch);
+        const char *why = cuda_print_call(&out, &(KernelTarget){ 0 }, m->graphs[0]->last, "k", false, &launch);
         assert_non_null(why);
         if (cases[i].reason)
             assert_string_equal(why, cases[i].reason);

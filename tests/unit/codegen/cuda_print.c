@@ -20,7 +20,7 @@ static const char *kernels_of(Context *c, const Tape *t, CudaLaunch *launch)
 {
     Text out;
     text_open(&out, &c->arena);
-    const char *why = cuda_print(&out, t, c->ir.ops, "k", launch);
+    const char *why = cuda_print(&out, t, c->ir.ops, "k", false, launch);
     assert_null(why);
     return text_get(&out);
 }
@@ -30,7 +30,7 @@ static void is_refused(Context *c, const Tape *t, const char *reason)
     Text out;
     CudaLaunch launch;
     text_open(&out, &c->arena);
-    const char *why = cuda_print(&out, t, c->ir.ops, "k", &launch);
+    const char *why = cuda_print(&out, t, c->ir.ops, "k", false, &launch);
     assert_non_null(why);
     assert_string_equal(why, reason);
     assert_int_equal(out.n, 0);
