@@ -25,7 +25,7 @@ F32, F64 = 21, 22
 _TYPES = {"bool": 0, "int8": 5, "uint8": 6, "int16": 7, "uint16": 8, "int32": 9, "uint32": 10, "int64": 11, "uint64": 12,
           "float16": 19, "float32": F32, "float64": F64}
 _NAMES = {number: name for name, number in _TYPES.items()}
-FORWARD, BACKWARD, UPDATE, STEP, EVAL, ACCUMULATE, OBSERVE = 1, 2, 4, 7, 8, 16, 32
+FORWARD, BACKWARD, UPDATE, STEP, EVAL, ACCUMULATE, OBSERVE, LATER = 1, 2, 4, 7, 8, 16, 32, 64
 
 
 class Error(Exception):
@@ -334,12 +334,19 @@ class Session:
 
     def run(self, what=STEP):
         """Runs a step, or the sides of one (FORWARD | BACKWARD, UPDATE), or EVAL; OBSERVE shows
-        a quantized step's quantizers what is bound, before its first step."""
+        a quantized step's quantizers what is bound, before its first step.  STEP | LATER tells of the step
+        that was run so before it (`step` is 0: of none yet), while a GPU is at this one."""
         result = Result(size=ctypes.sizeof(Result))
         self._context.check(_library.qcc_run(self._session, what, ctypes.byref(result)))
         if what & FORWARD:  # what came is bound, and what was given before comes
             self._bound.update(self._coming)
             self._coming, self._next = self._next, {}
+        return result
+
+    def wait(self):
+        """Waits for the last step that was run with LATER, and tells of it: its `step` is 0 where there is none."""
+        result = Result(size=ctypes.sizeof(Result))
+        self._context.check(_library.qcc_wait_step(self._session, ctypes.byref(result)))
         return result
 
     def __getitem__(self, name):

@@ -126,6 +126,7 @@ typedef struct Call {
     Status (*fn)(struct Call *c);
     const char *name, *value;
     unsigned what;
+    bool waits;
     RunResult result;
     ScalerState scaler;
     bool scales;
@@ -163,22 +164,24 @@ static qcc_status call(Call *c)
 
 static Status do_run(Call *c)
 {
-    const Status status = session_run(c->session->run, c->what, &c->result);
+    const Status status = c->waits ? session_wait(c->session->run, &c->result)
+                          : c->what & RUN_HELD
+                              ? fail_as(&c->session->cx->diag, USAGE, NOWHERE, "qcc_run: %u says nothing", RUN_HELD)
+                              : session_run(c->session->run, c->what, &c->result);
     if (status == INTERRUPTED)
         c->session->stop = 0;
     c->scales = status == OK && session_scaler(c->session->run, &c->scaler);
     return status;
 }
 
-qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result)
+static qcc_status run(Call *c, qcc_result *result)
 {
-    Call c = { .session = session, .fn = do_run, .what = what };
     if (result && result->size < sizeof(size_t))
         return QCC_USAGE;
-    const qcc_status status = call(&c);
+    const qcc_status status = session_call(c->session, do_call, c, true);
     if (status != QCC_OK || !result)
         return status;
-    const RunResult *r = &c.result;
+    const RunResult *r = &c->result;
     const qcc_result all = { .size = result->size < sizeof all ? result->size : sizeof all,
                              .step = r->step,
                              .applied = r->applied,
@@ -188,12 +191,22 @@ qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result)
                              .lr = r->has_rate ? r->rate : NAN,
                              .loss_scale = r->has_scale ? r->scale : NAN,
                              .next_loss_scale = r->has_scale ? r->next_scale : NAN,
-                             .applied_steps = c.scales ? (uint64_t)c.scaler.applied : 0,
-                             .skipped_steps = c.scales ? (uint64_t)c.scaler.skipped : 0,
+                             .applied_steps = c->scales ? (uint64_t)c->scaler.applied : 0,
+                             .skipped_steps = c->scales ? (uint64_t)c->scaler.skipped : 0,
                              .first_bad = r->first_bad,
                              .finite_loss = !r->has_loss || isfinite(r->loss) };
     memcpy(result, &all, all.size);
     return QCC_OK;
+}
+
+qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result)
+{
+    return run(&(Call){ .session = session, .fn = do_run, .what = what }, result);
+}
+
+qcc_status qcc_wait_step(qcc_session *session, qcc_result *result)
+{
+    return run(&(Call){ .session = session, .fn = do_run, .waits = true }, result);
 }
 
 void qcc_request_stop(qcc_session *session)

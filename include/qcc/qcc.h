@@ -304,7 +304,14 @@ QCC_CHECKED qcc_status qcc_bind_next(qcc_session *session, const char *name, con
  * on what is bound, of any batch, the same for all inputs.  With QCC_ACCUMULATE a backward adds its gradients to those
  * of the backwards before that had it, and the update takes the sum; one without it forgets them.  QCC_OBSERVE, of a
  * quantized step, shows its quantizers what is bound: before its first step they must have seen some batches, which
- * tell them their ranges. */
+ * tell them their ranges.
+ *
+ * QCC_STEP | QCC_LATER asks for a step and tells of the one that was asked for so before it (result.step says which; 0: of none
+ * yet), so that a GPU is at the next step while the host looks at the last one; qcc_wait_step tells of the last.  States, numbers of
+ * steps and draws are those of a loop without it: a step behind one that is not finite runs on the states that this one left
+ * alone.  Where values refuse a step (an index that leads nowhere), the call that learns of it fails, naming the step: neither
+ * that nor the one asked for behind it ever was, and all inputs have to be bound again.  Every other call but those that bind
+ * waits for what is under way, whose result stays for qcc_wait_step. */
 enum {
     QCC_FORWARD = 1,
     QCC_BACKWARD = 2,
@@ -312,12 +319,13 @@ enum {
     QCC_STEP = 7,
     QCC_EVAL = 8,
     QCC_ACCUMULATE = 16,
-    QCC_OBSERVE = 32
+    QCC_OBSERVE = 32,
+    QCC_LATER = 64
 };
 
 typedef struct qcc_result {
     size_t size;                /* sizeof(qcc_result), set by the caller */
-    uint64_t step;              /* steps begun, this one counted */
+    uint64_t step;              /* steps begun, this one counted; 0: there was none to tell of */
     int applied;                /* the states changed */
     int finite;                 /* loss and gradients are; a step that is not changes nothing */
     double loss, grad_norm, lr; /* NaN where the step has none, or the side has not run */
@@ -333,6 +341,10 @@ typedef struct qcc_result {
 /* Runs; `result` may be null.  A run that fails or is interrupted leaves states and the number of the step as they were;
  * after QCC_NO_MEMORY only qcc_end is of use. */
 QCC_CHECKED qcc_status qcc_run(qcc_session *session, unsigned what, qcc_result *result);
+
+/* Waits for the step that was asked for with QCC_LATER and not told of, and tells of it; result.step is 0 where there is none.
+ * It fails as the step does. */
+QCC_CHECKED qcc_status qcc_wait_step(qcc_session *session, qcc_result *result);
 
 /* A value by name: an output, "loss", a parameter or other state, the gradient "grad.NAME" of any parameter that is
  * trained (never scaled), "loss_scale", "seed".  It is the session's own and valid until the session's next call. */

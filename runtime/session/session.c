@@ -199,6 +199,7 @@ static Status fill_values(Session *s)
     for (int g = 1; g < s->n_graphs; g++)
         TRY(session_load(s, (Executable){ .graph = s->graphs[g].graph, .n_parts = 1 }, &s->graphs[g].number));
     TRY(phase_load(s));
+    decided_tell(s);
     batches_open(s);
     return OK;
 }
@@ -338,6 +339,7 @@ static Status set_states(Session *s, int n, State *const *states, Tensor *const 
 Status session_set_states(Session *s, int n, State *const *states, Tensor *const *values, PutHow how)
 {
     Cleanup cleanup;
+    TRY(later_settle(s));
     cleanup_push(s->ir->memory, &cleanup, session_drop_fresh, s);
     const Status status = set_states(s, n, states, values, how);
     cleanup_drop(&cleanup);
@@ -358,6 +360,7 @@ Status session_exchange(Session *s, const char *a, const char *b)
     State *x = session_state(s, a), *y = session_state(s, b);
     if (!x || !y || x->type != y->type)
         return OK;
+    TRY(later_settle(s));
     const ValueAt at[] = { state_part(x, PART_VALUE), state_part(y, PART_VALUE) };
     const ValueMove moves[] = { { at[0], at[1] }, { at[1], at[0] } };
     TRY(s->engine->move(s->values, 2, moves));

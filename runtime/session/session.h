@@ -19,6 +19,8 @@ enum RunWhat {
     RUN_EVAL = 8,        /* the graph @eval, alone */
     RUN_OBSERVE = 32,    /* the graph @observe, alone: session_observe */
     RUN_ACCUMULATE = 16, /* with backward: gradients are added to those of the runs before, until an update */
+    RUN_LATER = 64,      /* of a whole step: what is told is what became of the one before it (session_wait) */
+    RUN_HELD = 128,      /* with RUN_LATER: it is not run where the one before it is told not to be applied */
 };
 
 enum { SESSION_GRAPHS = 8 }; /* so many at most; the first is @step */
@@ -42,7 +44,7 @@ typedef struct State {
 
 /* What a run did. */
 typedef struct RunResult {
-    uint64_t step; /* steps begun so far, this one counted */
+    uint64_t step; /* steps begun so far, this one counted; 0: nothing was there to be told */
     bool applied;  /* the states changed */
     bool finite;   /* loss and gradient norm, as far as the step has them */
     bool has_loss, has_norm, has_rate;
@@ -121,6 +123,19 @@ bool session_comes(const Session *s, const char *name);
 /* Runs what `what` says.  A step whose loss or gradients are not finite changes nothing and is no failure; neither does
  * a run that fails, or is INTERRUPTED, change anything.  A backward without RUN_ACCUMULATE forgets the sums before it. */
 Status session_run(Session *s, unsigned what, RunResult *result);
+
+/* With RUN_LATER a step is asked for, and the run tells of the one that was asked for so before it: a device is at the next step
+ * while the host looks at the last one.  Two are under way at most.  Whatever else needs what a session holds waits for them.
+ *
+ * The numbers of steps, what they draw, and the states are those of steps that are waited for.  Where one is refused, the error
+ * names its step, and neither that nor the one behind it ever was: what they read is bound no longer, and has to be bound again.
+ * Without devices a step is run, and what fails is told, at once; its result waits. */
+
+/* Waits for the step that nobody was told of, and tells of it; step 0: there is none. */
+Status session_wait(Session *s, RunResult *result);
+
+/* Whether steps that are asked for with RUN_LATER run on while the host does something else. */
+bool session_runs_on(const Session *s);
 
 /* Runs a graph beside the step, alone, on the states as they are: "eval".  USAGE when the session has none of that name. */
 Status session_run_graph(Session *s, const char *name, RunResult *result);

@@ -114,6 +114,14 @@ typedef struct Batches {
     int64_t n_ones;
 } Batches;
 
+/* The step that was asked for and not told of (session_later.c). */
+typedef struct Later {
+    bool asked;    /* it is the engine's to tell of, */
+    uint64_t step; /* this one; or */
+    bool there;    /* its result waits */
+    RunResult result;
+} Later;
+
 struct Session {
     Ir *ir;
     Arena *arena;
@@ -139,6 +147,7 @@ struct Session {
     uint64_t steps;     /* begun */
     SessionOptions options;
     Phase phase;
+    Later later;
     int shown;     /* the graph whose results are shown */
     bool observed; /* every range of a quantized step has been seen */
     bool has_sums; /* of the gradients of the backwards since an update */
@@ -312,6 +321,30 @@ Input *session_input_named(const Session *s, const char *name);
 
 /* Runs the step as far as the end of a part; one that was interrupted may be run on, one that failed is over. */
 Status session_side(Session *s, StepPart part);
+
+/* Whether a whole step may be left to an engine that commits by itself: nothing of it is for the host to decide. */
+bool decided_may(const Session *s);
+
+/* Says why the host decides about all steps of a session whose engine could, where it does. */
+void decided_tell(const Session *s);
+
+/* Asks for the step that was begun; *taken: the engine runs and commits it. */
+Status decided_step(Session *s, bool *taken);
+
+/* Waits for the oldest of these steps, which has that number, and says what became of it. */
+Status decided_told(Session *s, uint64_t step, RunResult *r);
+
+/* Waits for the step that was asked for, if there is one: its result waits then.  What refused it is told here. */
+Status later_settle(Session *s);
+
+/* A step was asked for, behind another one perhaps, of which *r becomes the result; *held: this one was not run. */
+Status later_asked(Session *s, RunResult *r, bool *held);
+
+/* Whether the step whose result waits was not applied: it becomes *r, and waits no longer. */
+bool later_held(Session *s, RunResult *r);
+
+/* The result of a step that was run at once waits; *r becomes that of the one before it. */
+void later_waits(Session *s, RunResult *r);
 
 /* A failure of the run under way ends it; an interruption or a refusal does not. */
 Status session_lost(Session *s, Status status);

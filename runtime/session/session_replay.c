@@ -35,6 +35,7 @@ Status session_replay(Session *s, void (*observe)(void *user, const Node *n, con
                                   .user = user };
     const Tensor **operands = NEWS(s->ir->diag->arena, const Tensor *, g->n_inputs + 1);
     Tensor **results = NEWS(s->ir->diag->arena, Tensor *, graph_n_results(g) + 1);
+    TRY(later_settle(s));
     TRY(session_complete(s));
     TRY(shadows_refresh(s));
     TRY(read_operands(s, operands));

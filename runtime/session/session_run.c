@@ -130,8 +130,9 @@ Status session_side(Session *s, StepPart part)
     return session_lost(s, run_side(s, part, false));
 }
 
-/* Forward, and what follows it with nothing to do in between. */
-static Status forward(Session *s, StepPart last)
+/* Forward, and what follows it with nothing to do in between; where `decided` is given, the whole step if the engine commits it by
+ * itself. */
+static Status forward(Session *s, StepPart last, bool *decided)
 {
     TRY(next_take(s));
     TRY(missing_inputs(s, 0, session_step_graph(s), false));
@@ -143,6 +144,11 @@ static Status forward(Session *s, StepPart last)
     s->shown = 0;
     TRY(begin(s, 0, s->steps));
     s->steps++;
+    if (decided)
+        TRY(session_lost(s, decided_step(s, decided)));
+    if (decided && *decided)
+        return OK;
+    TRY(later_settle(s)); /* what it asked for before, where it takes this one not */
     TRY(session_lost(s, run_side(s, last, true)));
     s->phase = PHASE_FORWARD;
     return OK;
@@ -297,19 +303,65 @@ static StepPart first_part(const Session *s, unsigned what)
     return what & RUN_UPDATE && !s->scaling.scale ? STEP_UPDATE : STEP_BACKWARD;
 }
 
-static Status sides(Session *s, unsigned what, RunResult *r)
+/* *decided: the engine commits the step, and tells of it when it is asked. */
+static Status sides(Session *s, unsigned what, bool *decided, RunResult *r)
 {
     if (!(what & RUN_STEP) || what & ~(unsigned)(RUN_STEP | RUN_ACCUMULATE))
         return fail_as(s->ir->diag, USAGE, NOWHERE, "runs forward, backward and update, or eval alone");
     if (what & RUN_FORWARD)
         TRY(session_check_observed(s));
     if (what & RUN_FORWARD)
-        TRY(forward(s, first_part(s, what)));
+        TRY(forward(s, first_part(s, what), what == RUN_STEP && decided_may(s) ? decided : NULL));
+    if (*decided)
+        return OK;
     if (what & RUN_BACKWARD)
         TRY(backward(s, what & RUN_ACCUMULATE, r));
     else if (what & RUN_FORWARD)
         TRY(tell(s, false, r));
     return what & RUN_UPDATE ? update(s, r) : OK;
+}
+
+/* A step that was begun here and failed never was. */
+static Status begun(Session *s, uint64_t before, Status status)
+{
+    if (status != OK && s->steps > before) {
+        s->steps = before;
+        s->phase = PHASE_IDLE;
+        next_undo(s);
+    }
+    return status;
+}
+
+static Status run_now(Session *s, unsigned what, RunResult *r)
+{
+    const uint64_t before = s->steps;
+    bool decided = false;
+    TRY(begun(s, before, sides(s, what, &decided, r)));
+    return decided ? begun(s, before, decided_told(s, s->steps, r)) : OK;
+}
+
+/* Asks for a step; of one that is held it is asked once more, unless the caller wants to do so. */
+static Status run_later(Session *s, bool held, RunResult *r)
+{
+    const uint64_t before = s->steps;
+    bool decided = false, again = false;
+    if (!decided_may(s))
+        TRY(later_settle(s));
+    if (held && later_held(s, r))
+        return OK;
+    TRY(begun(s, before, sides(s, RUN_STEP, &decided, r)));
+    if (!decided) {
+        later_waits(s, r);
+        return OK;
+    }
+    TRY(later_asked(s, r, &again));
+    if (!again || held)
+        return OK;
+    RunResult none;
+    const Status status = run_later(s, held, &none);
+    if (status != OK)
+        later_waits(s, r);
+    return status;
 }
 
 Status session_run_graph(Session *s, const char *name, RunResult *result)
@@ -320,6 +372,7 @@ Status session_run_graph(Session *s, const char *name, RunResult *result)
         graph++;
     if (graph >= s->n_graphs)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "has no graph @%s", name);
+    TRY(later_settle(s));
     TRY(run_alone(s, graph));
     TRY(tell(s, false, &r));
     if (result)
@@ -327,23 +380,28 @@ Status session_run_graph(Session *s, const char *name, RunResult *result)
     return OK;
 }
 
+static Status run(Session *s, unsigned what, RunResult *r)
+{
+    const unsigned later = what & (RUN_LATER | RUN_HELD);
+    if (later && (what & ~later) != RUN_STEP)
+        return fail_as(s->ir->diag, USAGE, NOWHERE, "whole steps alone are told of later");
+    if (later)
+        return run_later(s, later & RUN_HELD, r);
+    TRY(later_settle(s));
+    s->later.there = s->later.there && !(what & RUN_FORWARD);
+    return run_now(s, what, r);
+}
+
 Status session_run(Session *s, unsigned what, RunResult *result)
 {
     RunResult r = { .finite = true };
-    const uint64_t before = s->steps;
     if (what == RUN_OBSERVE)
         return session_observe(s);
     if (what == RUN_EVAL) {
         TRY(session_check_observed(s));
         return session_run_graph(s, "eval", result);
     }
-    const Status status = sides(s, what, &r);
-    if (status != OK && s->steps != before) { /* a step that was begun here never was */
-        s->steps = before;
-        s->phase = PHASE_IDLE;
-        next_undo(s);
-    }
-    TRY(status);
+    TRY(run(s, what, &r));
     if (result)
         *result = r;
     return OK;
@@ -358,6 +416,7 @@ Status session_abandon(Session *s)
 
 Status session_forget(Session *s)
 {
+    TRY(later_settle(s));
     TRY(forget_sums(s));
     s->phase = PHASE_IDLE;
     s->shown = 0;

@@ -97,6 +97,7 @@ static const Tensor *result_of(Session *s, const SessionValue *v)
 
 Status session_value(Session *s, const State *state, const Tensor **value)
 {
+    TRY(later_settle(s));
     if (state->master)
         TRY(shadows_refresh(s));
     return s->engine->get(s->values, state_part(state, PART_VALUE), value);
@@ -104,6 +105,8 @@ Status session_value(Session *s, const State *state, const Tensor **value)
 
 const Tensor *session_gradient(Session *s, State *of)
 {
+    if (later_settle(s) != OK)
+        return NULL;
     if (of->gradient < 0 || (s->phase == PHASE_IDLE && !s->has_sums))
         return NULL; /* an evaluation since leaves gradients alone */
     const bool there = s->phase == PHASE_BACKWARD || s->phase == PHASE_DONE;
@@ -115,6 +118,8 @@ const Tensor *session_gradient(Session *s, State *of)
 const Tensor *session_view_value(Session *s, const SessionValue *v)
 {
     const Tensor *value = NULL;
+    if (later_settle(s) != OK)
+        return NULL;
     if (v->state)
         return session_value(s, v->state, &value) == OK ? value : NULL;
     if (v->of && (s->has_sums || s->phase != PHASE_IDLE))
@@ -196,6 +201,7 @@ static Status put_state(Session *s, State *state, const Tensor *value)
 Status session_put_value(Session *s, const SessionValue *v, const Tensor *value)
 {
     State *state = v->state, *of = v->of;
+    TRY(later_settle(s));
     if (!state && !of)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "%s is no state: it %s", v->name,
                        v->input ? "is bound, not put" : "is viewed, not put");

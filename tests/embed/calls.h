@@ -34,6 +34,7 @@ static const char *const say_version[] = { "qcc", "--version" };
     _(qcc_bind, (h->session, "x", &h->tensor))                                          \
     _(qcc_bind_next, (h->session, "x", &h->tensor))                                     \
     _(qcc_run, (h->session, QCC_STEP, NULL))                                            \
+    _(qcc_wait_step, (h->session, NULL))                                                \
     _(qcc_view, (h->session, "w1", &h->tensor))                                         \
     _(qcc_put, (h->session, "w1", &h->tensor))                                          \
     _(qcc_find, (h->session, "w1", &h->new_value))                                      \

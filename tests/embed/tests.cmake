@@ -1,5 +1,5 @@
 # The library from outside: programs over libqcc.so and qcc.h, its symbols, its header in C and C++.
-foreach(name library around bytes devices memory nothing quantized stored gathered micro_batches session session_leaves values conditions threads scaling stops weights quiet batches next)
+foreach(name library around bytes devices memory nothing quantized stored gathered micro_batches session session_leaves values conditions threads scaling stops weights quiet batches next later)
     add_executable(test_embed_${name} embed/${name}.c)
     target_link_libraries(test_embed_${name} PRIVATE qcc_shared PkgConfig::CMOCKA Threads::Threads ${CMAKE_DL_LIBS} m)
     target_include_directories(test_embed_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})

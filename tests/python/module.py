@@ -100,6 +100,14 @@ for ahead in (False, True):
             s.bind(x=x[:2].copy(), target=numpy.zeros((2, 2))).run(qcc.EVAL)
             s.bind(target=numpy.zeros((4, 2)))
 holds("batches ahead", losses[0] == losses[1] and len(set(losses[0])) == 4)
+# Steps that are told of one by one later.
+with qcc.Session(model, batch=4, loss="mse:y", optimizer="sgd:lr=0.1") as s:
+    told = []
+    for i in range(4):
+        s.bind(x=x[4 * i : 4 * i + 4].copy(), target=numpy.zeros((4, 2)))
+        told.append(s.run(qcc.STEP | qcc.LATER))
+    told.append(s.wait())
+holds("told later", [r.step for r in told] == [0, 1, 2, 3, 4] and [r.loss for r in told[1:]] == losses[0])
 try:
     qcc.Session("nothing.onnx")
     wrong.append("a model that is not there")

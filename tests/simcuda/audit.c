@@ -56,11 +56,13 @@ static void say(FILE *f, uint64_t reports)
 {
     const SimCounts *c = &world.counts;
     size_t bytes, n;
-    fprintf(f,
-            "calls %llu, launches %llu, blocks %llu, graphs %llu, beside %llu, copies %llu, waits %llu, reports %llu\n",
-            (unsigned long long)c->calls, (unsigned long long)c->launches, (unsigned long long)c->blocks,
-            (unsigned long long)c->graphs, (unsigned long long)c->beside, (unsigned long long)c->copies,
-            (unsigned long long)c->waits, (unsigned long long)reports);
+    fprintf(
+        f,
+        "calls %llu, launches %llu, blocks %llu, graphs %llu, beside %llu, copies %llu, waits %llu, drains %llu, reports "
+        "%llu\n",
+        (unsigned long long)c->calls, (unsigned long long)c->launches, (unsigned long long)c->blocks,
+        (unsigned long long)c->graphs, (unsigned long long)c->beside, (unsigned long long)c->copies,
+        (unsigned long long)c->waits, (unsigned long long)c->drains, (unsigned long long)reports);
     if (reports)
         fprintf(f, "report: %s\n", world.report);
     for (size_t i = 0; i < COUNT(owned); i++)

@@ -10,7 +10,8 @@ typedef struct SimCounts {
     uint64_t beside;                   /* of what graphs launched, what may run beside something else */
     uint64_t works;                    /* of libraries, which ran */
     uint64_t copies, copied;           /* and their bytes */
-    uint64_t waits;                    /* for streams and events */
+    uint64_t waits;                    /* for streams and events, */
+    uint64_t drains;                   /* behind which a device had nothing to do any more */
     uint64_t reports;                  /* of what the program did wrong */
 } SimCounts;
 

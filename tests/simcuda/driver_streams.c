@@ -49,6 +49,13 @@ int cuStreamDestroy_v2(CudaStream *stream)
     GIVING_UP(NEEDS_CONTEXT, end_stream(stream));
 }
 
+/* After a wait. */
+static int drained(int code)
+{
+    world.counts.drains += !world.first;
+    return code;
+}
+
 static int wait(CudaStream *stream)
 {
     CudaStream *s = call_stream(stream, "cuStreamSynchronize");
@@ -59,7 +66,7 @@ static int wait(CudaStream *stream)
         return E_CAPTURE_UNSUPPORTED;
     }
     world.counts.waits++;
-    return queue_run(s, world.number);
+    return drained(queue_run(s, world.number));
 }
 
 int cuStreamSynchronize(CudaStream *stream)
@@ -215,7 +222,7 @@ static int wait_event(CudaEvent *e)
         return E_CAPTURED_EVENT;
     world.counts.waits++;
     CudaStream *s = waiting_in(e->recorded);
-    return s ? queue_run(s, e->recorded) : CUDA_OK;
+    return drained(s ? queue_run(s, e->recorded) : CUDA_OK);
 }
 
 int cuEventSynchronize(CudaEvent *event)

@@ -81,6 +81,10 @@ set_tests_properties(simcuda/steps_products PROPERTIES LABELS slow ENVIRONMENT "
 add_test(NAME simcuda/next COMMAND test_embed_next cuda)
 set_tests_properties(simcuda/next PROPERTIES LABELS fast
                      ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none;QCC_SIM_CHECKS=off")
+# Steps that are told of later, on the simulated device.
+add_test(NAME simcuda/later COMMAND test_embed_later cuda)
+set_tests_properties(simcuda/later PROPERTIES LABELS fast
+                     ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none;QCC_SIM_CHECKS=off")
 add_test(NAME simcuda/header COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/simcuda/header)
 set_tests_properties(simcuda/header PROPERTIES LABELS fast)
 # Every access of the engine's kernels looked at, in an order that nobody chose.
