@@ -94,61 +94,6 @@ static Status set_progress(Trainer *t)
 
 /* ---- steps ---- */
 
-static Status wrong_batch(Trainer *t, const Batch *batch)
-{
-    return fail_as(t->d, INVALID, NOWHERE, "a batch of %" PRId64 " samples, the step takes %" PRId64, batch->rows,
-                   dataset_batch(t->data.set));
-}
-
-/* While a device is at a step: what the next one reads. */
-static Status bring_next(void *user)
-{
-    Trainer *t = user;
-    Batch *next = &t->coming;
-    next->rows = 0;
-    if (t->done + 1 == t->steps || !feed_next(t->feed, next) || next->rows != dataset_batch(t->data.set)) {
-        next->rows = 0;
-        return OK;
-    }
-    if (t->o.last == FEED_PAD)
-        next->valid = next->rows;
-    return train_bind_next(t->step, t->run, &t->data, next);
-}
-
-Status train_step(Trainer *t, bool *over)
-{
-    Batch *batch = &t->batch;
-    const int64_t at = t->done;
-    const uint64_t epoch = t->batches > 0 ? (uint64_t)(at / t->batches) : 0;
-    TRY(feed_batch(t->feed, t->d, epoch, t->batches > 0 ? at % t->batches : at, batch));
-    *over = batch->rows == 0;
-    if (*over)
-        return OK;
-    if (batch->rows != dataset_batch(t->data.set))
-        return wrong_batch(t, batch);
-    if (t->o.last == FEED_PAD)
-        batch->valid = batch->rows;
-    if (!t->coming.rows || t->coming.epoch != batch->epoch || t->coming.index != batch->index)
-        session_forget_next(t->run);
-    t->coming.rows = 0;
-    TRY(train_bind_rest(t->step, t->run, &t->cx->scratch, &t->data, batch));
-    TRY(train_shadow_begin(t));
-    TRY(train_codes_begin(t));
-    t->scales = session_scaler(t->run, &t->scaler_before);
-    TRY(session_run(t->run, RUN_STEP, &t->last));
-    TRY(train_shadow_end(t));
-    session_scaler(t->run, &t->scaler);
-    t->last_rows = batch->valid;
-    t->done++;
-    t->skipped += !t->last.applied;
-    t->skipped_in_a_row = t->last.applied ? 0 : t->skipped_in_a_row + 1;
-    if (t->last.applied) {
-        t->good = t->done;
-        t->forwards_in_a_row = 0;
-    }
-    return OK;
-}
-
 static double value_named(const Trainer *t, const Validation *v, const char *name)
 {
     if (strcmp(name, "loss") == 0)
@@ -240,7 +185,7 @@ static Status end_epoch(Trainer *t, int64_t epoch, bool *stop)
     bool saved = false, written = true;
     if (best && option_given(&t->c->line, OPT_best_output))
         TRY(train_write_best(t, &written));
-    if (t->saving && (best || train_save_is_due(t)))
+    if (t->saving && (best || train_save_is_due(t, t->done)))
         TRY(train_save(t, best, &saved));
     if (best && ((t->saving && !saved) || !written)) { /* a better one is the best, not this one, which is lost */
         t->best = before;
@@ -255,7 +200,7 @@ static const char *why_stop(Trainer *t)
 {
     if (t->cx->stop)
         return "interrupted";
-    if (t->o.max_seconds > 0 && clock_seconds() - t->progress.began >= t->o.max_seconds) {
+    if (train_out_of_time(t)) {
         t->why = arena_printf(&t->step->arena, "--max-time %s", option_text(&t->c->line, OPT_max_time));
         return "out of time";
     }
@@ -265,7 +210,7 @@ static const char *why_stop(Trainer *t)
 static Status save_if_due(Trainer *t)
 {
     bool saved;
-    return train_save_is_due(t) ? train_save(t, false, &saved) : OK;
+    return train_save_is_due(t, t->done) ? train_save(t, false, &saved) : OK;
 }
 
 /* A signal asked for a checkpoint now. */
@@ -317,6 +262,9 @@ static Status run_steps(Trainer *t, const char **reason)
         TRY(train_products_step(t));
         if (ends || (last && t->batches > 0 && t->val_feed))
             TRY(end_epoch(t, (int64_t)epoch + 1, &stop));
+        arena_reset(&t->cx->scratch, mark);
+        if (t->ahead) /* the states are those of the step behind it */
+            continue;
         TRY(save_if_due(t));
         TRY(save_asked(t));
         *reason = stop ? "stopped" : why_stop(t);
@@ -359,7 +307,7 @@ static Status prepare(Trainer *t)
     t->cx->memory.held++; /* from here on a run that is asked to stop finishes its step and saves */
     TRY(session_start(t->step, t->o.seed, &t->cx->hurry, &t->session));
     t->run = t->session->run;
-    session_while_it_runs(t->run, bring_next, t);
+    train_steps_open(t);
     TRY(train_restore(t));
     TRY(set_weights(t));
     TRY(set_length(t));
@@ -380,6 +328,7 @@ static Status run(Trainer *t)
     TRY(train_tell_start(t));
     t->saved_when = clock_seconds();
     const Status status = run_steps(t, &reason);
+    train_catch_up(t);
     return train_end(t, status, reason);
 }
 

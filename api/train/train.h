@@ -63,6 +63,9 @@ typedef struct Trainer {
     const char *ptq;        /* what --ptq did to the model, lines; null: nothing */
     int64_t steps;          /* when the run ends; 0: when the stream does */
     int64_t done, skipped;  /* steps begun and skipped so far */
+    bool ahead;             /* the step behind them runs already, nobody has looked at it, */
+    int64_t rows_ahead;     /* and so many of its samples count */
+    int64_t at;             /* steps in front of the one that was asked for last */
     int64_t skipped_in_a_row;
     int64_t good; /* the last step that was applied */
     bool scales;  /* the step scales its loss: states of the scaler before and after the last step */
@@ -113,8 +116,20 @@ typedef struct Trainer {
 /* The verb train. */
 Status command_train(Command *c);
 
-/* One step of a run; *over says that a stream has ended. */
+/* ---- api/train/train_step.c ---- */
+
+/* Lets a device be sent the next batch while it is at a step. */
+void train_steps_open(Trainer *t);
+
+/* One step of a run; *over says that a stream has ended.  The step behind it may run already (Trainer.ahead), where nobody looks at
+ * states or may want the run to end between the two. */
 Status train_step(Trainer *t, bool *over);
+
+/* Counts the step that runs ahead, of a run that ends. */
+void train_catch_up(Trainer *t);
+
+/* Whether --max-time is over. */
+bool train_out_of_time(const Trainer *t);
 
 /* ---- api/train/lr_sweep.c ---- */
 
@@ -268,8 +283,8 @@ Status train_try(Trainer *t, Status (*write)(Trainer *t, const char *path), cons
 /* The same for the end of a run: what fails is an error. */
 Status train_save_last(Trainer *t);
 
-/* Whether the interval of --every is over. */
-bool train_save_is_due(const Trainer *t);
+/* Whether the interval of --every is over behind that step. */
+bool train_save_is_due(const Trainer *t, int64_t step);
 
 /* Writes the state of the run into one file. */
 Status train_write_state(Trainer *t, Diag *d, const char *path, uint64_t *bytes);

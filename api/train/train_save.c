@@ -207,14 +207,14 @@ static void note_place(Trainer *t)
     t->info.n_properties = t->session->n_properties;
 }
 
-bool train_save_is_due(const Trainer *t)
+bool train_save_is_due(const Trainer *t, int64_t step)
 {
     const Interval *v = &t->o.every;
-    if (!t->saving || t->saved_at == t->done)
+    if (!t->saving || t->saved_at == step)
         return false;
-    if (v->steps && t->done % v->steps == 0)
+    if (v->steps && step % v->steps == 0)
         return true;
-    if (v->epochs && t->batches > 0 && t->done % (t->batches * v->epochs) == 0)
+    if (v->epochs && t->batches > 0 && step % (t->batches * v->epochs) == 0)
         return true;
     if (t->retry_at > 0 && clock_seconds() >= t->retry_at)
         return true;

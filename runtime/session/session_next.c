@@ -28,7 +28,7 @@ void session_forget_next(Session *s)
         s->inputs[i].next.type = s->inputs[i].coming.type = NULL;
 }
 
-void session_while_it_runs(Session *s, Status (*meanwhile)(void *user), void *user)
+void session_while_it_runs(Session *s, void (*meanwhile)(void *user), void *user)
 {
     s->meanwhile = travels(s) ? meanwhile : NULL;
     s->meanwhile_user = user;
@@ -75,7 +75,7 @@ Status next_take(Session *s)
 Status next_bring(Session *s)
 {
     if (s->meanwhile)
-        TRY(s->meanwhile(s->meanwhile_user));
+        s->meanwhile(s->meanwhile_user);
     for (size_t i = 0; i < s->n_inputs; i++) {
         Input *input = &s->inputs[i];
         const Given *g = &input->next;

@@ -154,7 +154,7 @@ struct Session {
     Scaling scaling;
     Arithmetics arithmetics;
     Batches batches;
-    Status (*meanwhile)(void *user); /* null: nobody is told that a step runs */
+    void (*meanwhile)(void *user); /* null: nobody is told that a step runs */
     void *meanwhile_user;
 };
 
