@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/leftovers.h"
 
-/* What stands before the bytes of a kernel: MAGIC, its key, their number, their digest. */
+/* What stands before the bytes of a file: what its kind begins with, its key, their number, their digest. */
 enum {
     AT_KEY = 16,
     AT_SIZE = AT_KEY + SHA256_TEXT - 1,
@@ -21,12 +21,23 @@ enum {
 
 _Static_assert(AT_SUM + SHA256_BYTES <= HEAD, "the head of a file");
 
-static const char magic[AT_KEY] = "qcc kernels 2\n";
-static const char ending[] = ".cubin";
-
-void kernel_store_open(KernelStore *s, const KernelCache *cache, Diag *d, Arena *arena)
+static bool is_kernel(const char *name)
 {
-    *s = (KernelStore){ .cache = *cache, .d = d, .arena = arena };
+    return store_is_name(name, store_of_kernels.ending);
+}
+
+const StoreKind store_of_kernels = {
+    .ending = ".cubin",
+    .magic = "qcc kernels 2\n",
+    .without = "kernels are compiled without it",
+    .anew = "is damaged; its kernels are compiled anew",
+    .lost = "compiled kernels are not kept",
+    .is_ours = is_kernel,
+};
+
+void kernel_store_open(KernelStore *s, const StoreKind *kind, const KernelCache *cache, Diag *d, Arena *arena)
+{
+    *s = (KernelStore){ .kind = kind, .cache = *cache, .d = d, .arena = arena };
     if (!s->cache.disk)
         s->cache.disk = &disk_real;
     if (!s->cache.most)
@@ -51,7 +62,7 @@ KernelKey kernel_key(const KernelStore *s, const Nvrtc *nvrtc, const char *arch,
     KernelKey key;
     Sha256 sum;
     sha256_begin(&sum);
-    add_word(&sum, magic);
+    add_word(&sum, s->kind->magic);
     add_word(&sum, s->cache.version);
     sha256_add(&sum, numbers, sizeof numbers);
     add_word(&sum, arch);
@@ -64,7 +75,21 @@ KernelKey kernel_key(const KernelStore *s, const Nvrtc *nvrtc, const char *arch,
     return key;
 }
 
-static bool is_ours(const char *name)
+KernelKey store_key(const StoreKind *kind, const char *const *words)
+{
+    uint8_t digest[SHA256_BYTES];
+    KernelKey key;
+    Sha256 sum;
+    sha256_begin(&sum);
+    add_word(&sum, kind->magic);
+    for (size_t i = 0; words[i]; i++)
+        add_word(&sum, words[i]);
+    sha256_end(&sum, digest);
+    sha256_text(key.text, digest);
+    return key;
+}
+
+bool store_is_name(const char *name, const char *ending)
 {
     const size_t digits = SHA256_TEXT - 1;
     return strspn(name, "0123456789abcdef") == digits && strcmp(name + digits, ending) == 0;
@@ -72,7 +97,7 @@ static bool is_ours(const char *name)
 
 static const char *path_of(const KernelStore *s, const KernelKey *key)
 {
-    return file_in(s->arena, s->cache.folder, arena_printf(s->arena, "%s%s", key->text, ending));
+    return file_in(s->arena, s->cache.folder, arena_printf(s->arena, "%s%s", key->text, s->kind->ending));
 }
 
 /* ---- what is said ---- */
@@ -87,8 +112,8 @@ static void tell(KernelStore *s, const char *path, const char *what, int error)
 {
     char text[128];
     if (!s->told)
-        remark(s->d, "kernels", at_path(path), "%s: %s; kernels are compiled without it", what,
-               strerror_r(error, text, sizeof text));
+        remark(s->d, "kernels", at_path(path), "%s: %s; %s", what, strerror_r(error, text, sizeof text),
+               s->kind->without);
     s->told = true;
 }
 
@@ -119,12 +144,12 @@ static int read_whole(const Opened *o, char *to, size_t n)
     return 0;
 }
 
-static void put_head(char *head, const KernelKey *key, Str kept)
+static void put_head(char *head, const StoreKind *kind, const KernelKey *key, Str kept)
 {
     uint8_t sum[SHA256_BYTES];
     Sha256 s;
     memset(head, 0, HEAD);
-    memcpy(head, magic, sizeof magic);
+    memcpy(head, kind->magic, strlen(kind->magic));
     memcpy(head + AT_KEY, key->text, AT_SIZE - AT_KEY);
     for (int i = 0; i < 8; i++)
         head[AT_SIZE + i] = (char)((uint64_t)kept.n >> 8 * i);
@@ -135,12 +160,12 @@ static void put_head(char *head, const KernelKey *key, Str kept)
 }
 
 /* Whether these are the bytes of a file that was written for the key. */
-static bool is_whole(const char *bytes, size_t n, const KernelKey *key)
+static bool is_whole(const char *bytes, size_t n, const StoreKind *kind, const KernelKey *key)
 {
     char head[HEAD];
     if (n < HEAD)
         return false;
-    put_head(head, key, (Str){ bytes + HEAD, n - HEAD });
+    put_head(head, kind, key, (Str){ bytes + HEAD, n - HEAD });
     return memcmp(head, bytes, HEAD) == 0;
 }
 
@@ -159,7 +184,7 @@ static int read_opened(KernelStore *s, const Opened *o, char **bytes, size_t *n)
 
 static void take_away(KernelStore *s, const char *path)
 {
-    remark(s->d, "kernels", at_path(path), "is damaged; its kernels are compiled anew");
+    remark(s->d, "kernels", at_path(path), "%s", s->kind->anew);
     if (s->cache.disk->remove(s->cache.disk, path) != 0 && errno != ENOENT)
         tell(s, path, "cannot be removed", errno);
 }
@@ -188,7 +213,7 @@ bool kernel_store_find(KernelStore *s, const KernelKey *key, Str *kept)
         tell(s, path, "cannot be read", error);
         return false;
     }
-    if (error || !is_whole(bytes, n, key)) {
+    if (error || !is_whole(bytes, n, s->kind, key)) {
         take_away(s, path);
         return false;
     }
@@ -228,9 +253,11 @@ static void hear(void *user, const Message *m)
         *first = m->text;
 }
 
+/* What another process kept meanwhile may be what stays. */
 static Status write_all(const KernelStore *s, Diag *d, const char *path, const char *head, Str kept)
 {
     FileOut f;
+    bool taken = false;
     TRY(file_create_on(&f, s->cache.disk, s->arena, d, path));
     Status status = file_reserve(&f, (uint64_t)HEAD + kept.n);
     if (status == OK)
@@ -238,8 +265,9 @@ static Status write_all(const KernelStore *s, Diag *d, const char *path, const c
     if (status == OK)
         status = file_write(&f, kept.p, kept.n);
     if (status == OK)
-        return file_keep(&f);
-    file_drop(&f);
+        status = file_keep_as(&f, path, !s->kind->stays, &taken);
+    if (status != OK || taken)
+        file_drop(&f);
     return status;
 }
 
@@ -257,15 +285,14 @@ void kernel_store_keep(KernelStore *s, const KernelKey *key, Str kept)
         return;
     }
     path = path_of(s, key);
-    put_head(head, key, kept);
+    put_head(head, s->kind, key, kept);
     diag_open(&d, s->arena, hear, &first);
     s->wrote = true;
     if (write_all(s, &d, path, head, kept) == OK)
         return;
     s->closed = true;
     if (!s->told)
-        remark(s->d, "kernels", at_path(path), "%s; compiled kernels are not kept",
-               first ? first : "cannot be written");
+        remark(s->d, "kernels", at_path(path), "%s; %s", first ? first : "cannot be written", s->kind->lost);
     s->told = true;
 }
 
@@ -289,7 +316,7 @@ static void add_kept(void *user, const char *name)
 {
     Folder *f = user;
     struct stat st;
-    if (!is_ours(name))
+    if (!is_kernel(name))
         return;
     const char *path = file_in(f->arena, f->folder, name);
     if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode))
@@ -315,8 +342,10 @@ void kernel_store_close(KernelStore *s)
     Folder f = { .folder = s->cache.folder, .arena = s->arena };
     if (!s->wrote)
         return;
-    const Leftovers l = { .disk = disk, .folder = f.folder, .is_stem = is_ours };
+    const Leftovers l = { .disk = disk, .folder = f.folder, .is_stem = s->kind->is_ours };
     leftovers_clear(&l, s->arena);
+    if (s->kind->stays)
+        return;
     (void)entries_each(s->arena->memory, f.folder, MOST_FILES, add_kept, &f);
     if (f.bytes <= s->cache.most)
         return;

@@ -49,8 +49,20 @@ Status kernels_compile(const KernelCache *cache, const Nvrtc *nvrtc, int threads
 
 /* ---- the folder ---- */
 
+/* A kind of files that lie there: how they are named, what they begin with, and what is said of them. */
+typedef struct StoreKind {
+    const char *ending, *magic; /* of 15 letters at most */
+    const char *without, *anew,
+        *lost; /* of a folder that is of no use; of a file that is damaged; of one that cannot be kept */
+    bool (*is_ours)(const char *name);
+    bool stays; /* a file that is there is not written over, and does not go where there is too much */
+} StoreKind;
+
+extern const StoreKind store_of_kernels;
+
 /* One use of it. */
 typedef struct KernelStore {
+    const StoreKind *kind;
     KernelCache cache;
     Diag *d;
     Arena *arena;
@@ -61,10 +73,16 @@ typedef struct KernelKey {
     char text[SHA256_TEXT];
 } KernelKey;
 
-void kernel_store_open(KernelStore *s, const KernelCache *cache, Diag *d, Arena *arena);
+void kernel_store_open(KernelStore *s, const StoreKind *kind, const KernelCache *cache, Diag *d, Arena *arena);
 
 /* What the bytes depend on: versions, options, architecture, texts. */
 KernelKey kernel_key(const KernelStore *s, const Nvrtc *nvrtc, const char *arch, const char *text);
+
+/* A key of words, the last of which is null. */
+KernelKey store_key(const StoreKind *kind, const char *const *words);
+
+/* Whether a name is a digest with this ending. */
+bool store_is_name(const char *name, const char *ending);
 
 /* Whether bytes are kept under a key; they live in the arena of the store. */
 bool kernel_store_find(KernelStore *s, const KernelKey *key, Str *kept);

@@ -179,7 +179,7 @@ Status kernels_compile(const KernelCache *cache, const Nvrtc *nvrtc, int threads
         const size_t first = i * KERNEL_TEXTS, left = source->n - first;
         objects->list[i] = (KernelObject){ .first = first, .n = left < KERNEL_TEXTS ? left : KERNEL_TEXTS };
     }
-    kernel_store_open(&c.store, cache, d, arena);
+    kernel_store_open(&c.store, &store_of_kernels, cache, d, arena);
     open_round(&c, nvrtc, threads, n);
     arena_open(&c.scratch, arena->memory);
     cleanup_push(arena->memory, &cleanup, end_round, &c.round);
