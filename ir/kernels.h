@@ -76,16 +76,28 @@ typedef struct MatrixStack {
     int64_t rows, columns, line, step, from;
 } MatrixStack;
 
-/* d = a b, for each of `n` matrices. */
+/* What becomes of the sums of a product, in f32, before they are rounded to the type of d: something is added to them, and what
+ * is below zero becomes zero.  Arguments are counted as those of the whole launch then, a product's and the rows' behind it. */
+typedef struct ProductEnd {
+    int added,
+        bias; /* arguments: an element of the type of d for each of d; a number for each row of d; or NO_ARGUMENT */
+    DType bias_type;
+    bool relu;
+} ProductEnd;
+
+enum { NO_ARGUMENT = -1 };
+
+/* d = a b, for each of `n` matrices, and what becomes of it. */
 typedef struct StackProduct {
     MatrixStack a, b, d;
     int64_t n;
+    ProductEnd end;
 } StackProduct;
 
 /* Who makes products beside kernels: a library on a device. */
 typedef struct ProductMaker ProductMaker;
 struct ProductMaker {
-    /* What it makes this one by, and how many bytes of the scratch it works in, aligned at 256; null: by nothing. */
+    /* What it makes this one by, with its end, and how many bytes of the scratch it works in, aligned at 256; null: by nothing. */
     const KernelProduct *(*take)(ProductMaker *m, const StackProduct *p, size_t *scratch);
 };
 

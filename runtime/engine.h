@@ -68,7 +68,8 @@ typedef struct DeviceUse {
     const char *cache;    /* the folder where compiled kernels are kept; null: nowhere, */
     const char *version;  /* and of whom they are */
     ProductsBy products;
-    bool ranges; /* profilers are told where runs and their parts begin and end */
+    bool unmeasured; /* of the ways to make a product the first is taken; else the fastest, which is kept in `cache` */
+    bool ranges;     /* profilers are told where runs and their parts begin and end */
 } DeviceUse;
 
 /* What all graphs of a session run with. */

@@ -60,6 +60,7 @@ static Status read_options(void *arg)
 {
     qcc_context *cx = arg;
     cx->device.version = qcc_version();
+    cx->device.unmeasured = cx->options.no_measure != 0;
     if (cx->options.cache)
         keep_kernels(cx, cx->options.cache);
     Place place = { .file = "qcc_open", .where = "limits", .byte = -1 };

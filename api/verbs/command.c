@@ -55,6 +55,7 @@ static Status apply_settings(Command *c)
     if (option_given(l, OPT_exact))
         cx->options.exact = true;
     cx->device.ranges = cx->device.ranges || option_given(l, OPT_nvtx);
+    cx->device.unmeasured = cx->device.unmeasured || option_given(l, OPT_no_measure);
     if (option_text(l, OPT_matmul))
         TRY(products_read(&cx->diag, ON_COMMAND_LINE, option_text(l, OPT_matmul), &cx->device.products));
     if (option_text(l, OPT_threads) && !cx->pool)

@@ -55,6 +55,9 @@ bool cuda_call_adds(const CallMaker *m);
 /* Prints the kernels of a sum of products by tiles; false, and nothing, where these are not worth it. */
 bool cuda_tile(CallMaker *m);
 
+/* Whether a call is a product of stacks of matrices that a library may be asked for, and which one. */
+bool cuda_product_of(const CallMaker *m, StackProduct *p);
+
 /* Whether who makes products for the target makes this call, a product of stacks of matrices, instead of kernels. */
 bool cuda_product(CallMaker *m);
 

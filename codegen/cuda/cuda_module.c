@@ -5,6 +5,7 @@
 
 #include "codegen/cuda/cuda_call.h"
 #include "codegen/cuda/cuda_commit.h"
+#include "codegen/cuda/cuda_product_end.h"
 #include "ir/text/print.h"
 
 void cuda_module_open(CudaModule *m, const OpTable *ops, Arena *arena)
@@ -34,6 +35,9 @@ static const char *print_contract(const CudaModule *m, const Launch *l, const ch
     CudaLaunch product, rest;
     Tape tape = *l->tape;
     Text text;
+    if (cuda_product_end(l, &m->target, m->arena, launch))
+        return NULL;
+    *launch = (CudaLaunch){ .n = 0 };
     text_open(&text, m->arena);
     const char *why = cuda_print_call(&text, &m->target, l->contraction, name, late, &product);
     if (why)

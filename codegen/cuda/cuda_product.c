@@ -203,25 +203,30 @@ static bool codes_fit(const StackProduct *p)
            p->a.from % CODES_SIDE == 0 && p->b.from % CODES_SIDE == 0;
 }
 
-bool cuda_product(CallMaker *m)
+bool cuda_product_of(const CallMaker *m, StackProduct *p)
 {
     Found f = { .n = { 0 } };
-    StackProduct p = { .n = 1 };
     CallMaker walked = *m;
     Text none;
     text_open(&none, m->w.arena);
-    if (!m->target.products || op_of(m->call)->expand || cuda_walk_open(&walked.w, &none, m->call) ||
-        !is_product(&walked) || !sort_axes(&walked, &f) || !make_matrices(&f) ||
-        !(lay(&f, COLUMNS, &p) || lay(&f, ROWS, &p)) || p.d.rows < LEAST || p.d.columns < LEAST)
+    *p = (StackProduct){ .n = 1, .end = { .added = NO_ARGUMENT, .bias = NO_ARGUMENT } };
+    if (op_of(m->call)->expand || cuda_walk_open(&walked.w, &none, m->call) || !is_product(&walked) ||
+        !sort_axes(&walked, &f) || !make_matrices(&f) || !(lay(&f, COLUMNS, p) || lay(&f, ROWS, p)) ||
+        p->d.rows < LEAST || p->d.columns < LEAST)
         return false;
-    p.n = f.axes[STACKS][0].extent;
-    p.a.type = p.b.type = in(m->call, 0)->type->dtype;
-    p.d.type = access_result(m->call, 0)->dtype;
-    p.d.argument = 2;
-    if (p.a.type == I8 && !codes_fit(&p))
-        return false;
+    p->n = f.axes[STACKS][0].extent;
+    p->a.type = p->b.type = in(m->call, 0)->type->dtype;
+    p->d.type = access_result(m->call, 0)->dtype;
+    p->d.argument = 2;
+    return p->a.type != I8 || codes_fit(p);
+}
+
+bool cuda_product(CallMaker *m)
+{
+    ProductMaker *maker = m->target.products;
+    StackProduct p;
     size_t scratch = 0;
-    const KernelProduct *by = m->target.products->take(m->target.products, &p, &scratch);
+    const KernelProduct *by = maker && cuda_product_of(m, &p) ? maker->take(maker, &p, &scratch) : NULL;
     if (!by)
         return false;
     m->launch->kernels[m->launch->n++] = (CudaKernel){ .blocks = 1, .threads = 1, .product = by };

@@ -94,6 +94,7 @@ typedef struct qcc_context_options {
     int exact;         /* not 0: products of bf16 have the bits of the reference, too, as --exact asks */
     const char *cache; /* a folder that keeps kernels compiled for a GPU; null or "none": they are compiled each time */
     const char *matmul; /* who makes products on a GPU, as --matmul says it: "cublas", "auto"; null: "ours" */
+    int no_measure; /* not 0: how they are made is chosen unmeasured, not by times that are measured once and kept in `cache` */
 } qcc_context_options;
 
 /* Opens a context; `options` may be null.  A device that this build has no engine for is QCC_DEVICE. */

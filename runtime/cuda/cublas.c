@@ -16,7 +16,8 @@ static const LibrarySymbol symbols[] = {
 static const char *begin(void *table, Arena *arena)
 {
     Cublas *c = table;
-    if (c->property(CUBLAS_MAJOR, &c->major) != CUBLAS_OK || c->property(CUBLAS_MINOR, &c->minor) != CUBLAS_OK)
+    if (c->property(CUBLAS_MAJOR, &c->major) != CUBLAS_OK || c->property(CUBLAS_MINOR, &c->minor) != CUBLAS_OK ||
+        c->property(CUBLAS_PATCH, &c->patch) != CUBLAS_OK)
         return "it does not say its version";
     return c->major < OLDEST
                ? arena_printf(arena, "it is of version %d.%d, and %d is wanted at least", c->major, c->minor, OLDEST)

@@ -25,7 +25,7 @@ typedef struct CublasChoice {
 /* Its functions (cublas.def). */
 typedef struct Cublas {
     const char *library; /* that was found */
-    int major, minor;
+    int major, minor, patch;
 #define CUBLAS(answer, name, symbol, arguments) answer(*name) arguments;
 #include "runtime/cuda/cublas.def"
 } Cublas;
@@ -47,7 +47,13 @@ enum {
     CUBLAS_TURN_B = 4,
     CUBLAS_AS_IT_LIES = 0,
     CUBLAS_TURNED = 1,
-    CUBLAS_STACK = 5, /* of matrices: how many there are, and elements from one to the next */
+    CUBLAS_END = 7, /* what becomes of its sums, as these say, which are bits: */
+    CUBLAS_END_NONE = 1,
+    CUBLAS_END_RELU = 2,
+    CUBLAS_END_BIAS = 4,
+    CUBLAS_BIAS = 8,       /* where the bias lies, */
+    CUBLAS_BIAS_TYPE = 26, /* and of what type it is */
+    CUBLAS_STACK = 5,      /* of matrices: how many there are, and elements from one to the next */
     CUBLAS_STACK_STEP = 6,
     CUBLAS_MOST_SCRATCH = 1, /* of wishes */
     CUBLAS_SPLITS = 3,       /* how sums may be shared out: */
@@ -55,6 +61,7 @@ enum {
     CUBLAS_ALIGNMENT_A = 5, /* and of b, c, d */
     CUBLAS_MAJOR = 0,       /* properties of the library */
     CUBLAS_MINOR = 1,
+    CUBLAS_PATCH = 2,
 };
 
 /* Loads the library; DEVICE, with what was looked for, where it is not there or too old. */

@@ -36,6 +36,17 @@ static Status leave(Entry *e, Status status)
     return status;
 }
 
+/* Choices among its ways, where they can be kept. */
+static Choices *open_choices(Ir *ir, const EngineOptions *options, Arena *arena)
+{
+    const KernelCache cache = { .folder = options->device.cache };
+    if (options->device.unmeasured || !cache.folder)
+        return NULL;
+    Choices *c = NEW(arena, Choices);
+    choices_open(c, &cache, ir->diag, arena);
+    return c;
+}
+
 /* The library of products, where one is wanted.  One that is not there is an error for who asked for it. */
 static Status open_products(Ir *ir, const EngineOptions *options, Arena *arena, Device *device)
 {
@@ -54,7 +65,7 @@ static Status open_products(Ir *ir, const EngineOptions *options, Arena *arena, 
     }
     enter(&e, device);
     device->products = NEW(arena, Products);
-    products_open(device->products, device, &library, arena);
+    products_open(device->products, device, &library, open_choices(ir, options, arena), arena);
     return leave(&e, space_status(&device->space));
 }
 

@@ -50,7 +50,7 @@ static void take_arguments(const ProgramRunner *p, int launch)
     end_arguments(p, launch, &d->rest);
 }
 
-static void open_arguments(Arguments *a, int n, Arena *arena)
+void arguments_open(Arguments *a, int n, Arena *arena)
 {
     a->values = NEWS(arena, CudaAddress, n);
     a->each = NEWS(arena, void *, n);
@@ -60,8 +60,8 @@ static void open_arguments(Arguments *a, int n, Arena *arena)
 
 void launch_open_arguments(DeviceLaunch *d, const Launch *l, Arena *arena)
 {
-    open_arguments(&d->rest, l->n_in + l->n_out + MORE_ARGUMENTS, arena);
-    open_arguments(&d->product, (l->contraction ? l->contraction->n_in : 0) + MORE_ARGUMENTS, arena);
+    arguments_open(&d->rest, l->n_in + l->n_out + MORE_ARGUMENTS, arena);
+    arguments_open(&d->product, (l->contraction ? l->contraction->n_in : 0) + MORE_ARGUMENTS, arena);
 }
 
 /* The scratch is the last argument of every kernel. */
@@ -76,13 +76,12 @@ void launch_works_in(const ProgramRunner *p, int launch, const char *scratch)
 
 /* ---- kernels ---- */
 
-void launch_on(const ProgramRunner *p, int launch, CudaStream *stream)
+void launch_kernels(Device *device, const LaunchKernels *how, CudaFunction *const *functions, const Arguments *product,
+                    const Arguments *rest, CudaStream *stream)
 {
-    Device *device = launches_of(p)->device;
-    const DeviceLaunch *d = launch_of(p, launch);
-    for (int i = 0; i < d->how->launch.n && device_well(device); i++) {
-        const CudaKernel *k = &d->how->launch.kernels[i];
-        const Arguments *a = i < d->how->n_product ? &d->product : &d->rest;
+    for (int i = 0; i < how->launch.n && device_well(device); i++) {
+        const CudaKernel *k = &how->launch.kernels[i];
+        const Arguments *a = i < how->n_product ? product : rest;
         if (k->blocks == 0)
             continue;
         if (k->product) {
@@ -90,10 +89,16 @@ void launch_on(const ProgramRunner *p, int launch, CudaStream *stream)
             continue;
         }
         (void)device_did(device,
-                         device->driver.launch(d->functions[i], (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1,
-                                               0, stream, a->each, NULL),
+                         device->driver.launch(functions[i], (unsigned)k->blocks, 1, 1, (unsigned)k->threads, 1, 1, 0,
+                                               stream, a->each, NULL),
                          "launching a kernel");
     }
+}
+
+void launch_on(const ProgramRunner *p, int launch, CudaStream *stream)
+{
+    const DeviceLaunch *d = launch_of(p, launch);
+    launch_kernels(launches_of(p)->device, d->how, d->functions, &d->product, &d->rest, stream);
 }
 
 /* ---- launches as one graph ---- */

@@ -245,14 +245,34 @@ static void tell_host(const ProgramRunner *p, Diag *d)
     }
 }
 
+/* What was measured since anybody was told. */
+static void tell_choices(Choices *c, Diag *d)
+{
+    if (c && c->measured)
+        remark(d, "engine", NOWHERE, "%d choices of how to make products were measured in %.1f s and are kept in %s",
+               c->measured, c->seconds, c->store.cache.folder);
+    if (c)
+        c->measured = 0, c->seconds = 0;
+}
+
 static void tell_products(const ProgramRunner *p, Diag *d)
 {
     const Products *by = launches_of(p)->device->products;
-    int n = 0;
-    for (int i = 0; i < p->program->n_launches; i++)
-        for (int k = 0; k < launch_of(p, i)->how->launch.n; k++)
-            n += launch_of(p, i)->how->launch.kernels[k].product != NULL;
+    int n = 0, whole = 0;
+    for (int i = 0; i < p->program->n_launches; i++) {
+        const LaunchKernels *how = launch_of(p, i)->how;
+        for (int k = 0; k < how->launch.n; k++) {
+            n += how->launch.kernels[k].product != NULL;
+            whole += how->launch.kernels[k].product && p->program->launches[i].kind == LAUNCH_CONTRACT &&
+                     k >= how->n_product;
+        }
+    }
     if (by)
+        tell_choices(by->choices, d);
+    if (by && whole)
+        remark(d, "engine", NOWHERE, "%s %d.%d makes %d products of %d launches, %d with the rows behind them",
+               by->library.library, by->library.major, by->library.minor, n, p->program->n_launches, whole);
+    else if (by)
         remark(d, "engine", NOWHERE, "%s %d.%d makes %d products of %d launches", by->library.library,
                by->library.major, by->library.minor, n, p->program->n_launches);
 }
@@ -342,6 +362,8 @@ GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRo
                            .caller = caller_open(p->ir, &options, arena, heap, &room->calls),
                            .arena = arena,
                            .recorded = NEWS(arena, Recorded, p->program->n_launches + 1) };
+    if (device->products)
+        products_settle(device->products);
     open_launches(p, arena);
     tell_host(p, p->ir->diag);
     tell_products(p, p->ir->diag);

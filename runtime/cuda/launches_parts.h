@@ -125,6 +125,9 @@ Status commit_told(ProgramRunner *p, EngineTold *told);
 
 /* ---- launch_kernels.c ---- */
 
+/* Room for so many arguments. */
+void arguments_open(Arguments *a, int n, Arena *arena);
+
 /* Room for the arguments of the kernels of a launch. */
 void launch_open_arguments(DeviceLaunch *d, const Launch *l, Arena *arena);
 
@@ -140,6 +143,10 @@ static inline int launches_late(const ProgramRunner *p, int end)
 {
     return launches_of(p)->commit.decides ? p->program->first[STEP_LATE] : end;
 }
+
+/* Launches kernels, and what a library makes, with arguments of products and of what is behind them. */
+void launch_kernels(Device *device, const LaunchKernels *how, CudaFunction *const *functions, const Arguments *product,
+                    const Arguments *rest, CudaStream *stream);
 
 /* Launches the kernels of one, whose arguments were taken, in a stream; has it work somewhere else before. */
 void launch_on(const ProgramRunner *p, int launch, CudaStream *stream);

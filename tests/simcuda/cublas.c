@@ -34,7 +34,7 @@ int blas_enter(const char *call)
 int cublasLtGetProperty(int property, int *value)
 {
     const char *word = getenv("QCC_SIM_CUBLAS");
-    if (property < CUBLAS_MAJOR || property > 2 || !value)
+    if (property < CUBLAS_MAJOR || property > CUBLAS_PATCH || !value)
         return CUBLAS_INVALID;
     *value = property == CUBLAS_MAJOR ? (word && *word ? atoi(word) : 13) : 0;
     return CUBLAS_OK;
@@ -92,7 +92,7 @@ static int new_product(CublasProduct **product, int compute, int scale)
     if (!product)
         return CUBLAS_INVALID;
     CublasProduct *p = *product = simcuda_hold(WORD_PRODUCT, sizeof *p);
-    *p = (CublasProduct){ .compute = compute, .scale = scale };
+    *p = (CublasProduct){ .compute = compute, .scale = scale, .end = CUBLAS_END_NONE, .bias_type = -1 };
     return CUBLAS_OK;
 }
 
@@ -105,9 +105,15 @@ static int set_product(CublasProduct *p, int attribute, const void *value, size_
 {
     if (!simcuda_holds(p, WORD_PRODUCT, call))
         return CUBLAS_INVALID;
-    if (attribute != CUBLAS_TURN_A && attribute != CUBLAS_TURN_B)
-        return no_attribute(call, attribute);
-    return take(&p->turned[attribute - CUBLAS_TURN_A], sizeof *p->turned, value, bytes, call, attribute);
+    if (attribute == CUBLAS_TURN_A || attribute == CUBLAS_TURN_B)
+        return take(&p->turned[attribute - CUBLAS_TURN_A], sizeof *p->turned, value, bytes, call, attribute);
+    if (attribute == CUBLAS_END)
+        return take(&p->end, sizeof p->end, value, bytes, call, attribute);
+    if (attribute == CUBLAS_BIAS)
+        return take(&p->bias, sizeof p->bias, value, bytes, call, attribute);
+    if (attribute == CUBLAS_BIAS_TYPE)
+        return take(&p->bias_type, sizeof p->bias_type, value, bytes, call, attribute);
+    return no_attribute(call, attribute);
 }
 
 int cublasLtMatmulDescSetAttribute(CublasProduct *product, int attribute, const void *value, size_t bytes)

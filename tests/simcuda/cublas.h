@@ -20,6 +20,9 @@ struct CublasHandle {
 struct CublasProduct {
     int compute, scale;
     int32_t turned[2]; /* a, b */
+    uint32_t end;      /* what becomes of sums */
+    const void *bias;  /* a number for each row of d, */
+    int32_t bias_type; /* below 0: of the type of d */
 };
 
 struct CublasMatrix {
@@ -43,9 +46,10 @@ struct CublasWishes {
 typedef struct Multiply {
     CublasProduct product;
     CublasMatrix a, b, d;
-    const char *at_a, *at_b;
+    const char *at_a, *at_b, *at_c; /* what is added lies at c; null: nothing is */
     char *at_d, *scratch;
     uint64_t splits; /* parts of its sums, which lie in the scratch; 1: it needs none */
+    int way;         /* which of its ways that is */
 } Multiply;
 
 /* Begins a call of the library: CUBLAS_OK, or what it answers at once. */

@@ -3,8 +3,20 @@
 
 #include "simcuda/cublas.h"
 
-/* Parts of long sums lie in the scratch, as those of split-K do. */
-enum { MAGIC = 0x71636362, LONG = 48, SPLITS = 3, WAY_MAGIC = 0, WAY_SPLITS, WAY_SCRATCH, WAY_SHAPE, WAY_ALIGNMENT };
+/* Parts of long sums lie in the scratch, as those of split-K do.  A long sum has three ways, of three parts, of one, and of two; a
+ * short one two, which do the same. */
+enum {
+    MAGIC = 0x71636362,
+    LONG = 48,
+    WAYS = 3,
+    WAY_MAGIC = 0,
+    WAY_SPLITS,
+    WAY_SCRATCH,
+    WAY_SHAPE,
+    WAY_ALIGNMENT,
+    WAY_NUMBER
+};
+static const uint64_t way_splits[WAYS] = { 3, 1, 2 };
 
 size_t blas_bytes(int type)
 {
@@ -45,6 +57,20 @@ static int invalid(const char *call, const char *what)
     return CUBLAS_INVALID;
 }
 
+/* What becomes of sums, which is nothing of those of codes; a bias is of the type of d, as cublasLt.h says. */
+static int check_end(const CublasProduct *p, const CublasMatrix *a, const CublasMatrix *d, const char *call)
+{
+    const uint32_t known_ends = CUBLAS_END_RELU | CUBLAS_END_BIAS;
+    if (p->end == CUBLAS_END_NONE)
+        return CUBLAS_OK;
+    if (!p->end || p->end & ~known_ends)
+        return invalid(call, "an end that the simulated library does not know");
+    if (p->end & CUBLAS_END_BIAS && !p->bias)
+        return invalid(call, "a bias that lies nowhere");
+    const bool other = p->end & CUBLAS_END_BIAS && p->bias_type >= 0 && p->bias_type != d->type;
+    return a->type == CUBLAS_I8 || other ? CUBLAS_NOT_SUPPORTED : CUBLAS_OK;
+}
+
 static bool fours(const CublasMatrix *m)
 {
     return m->rows % 4 == 0 && m->columns % 4 == 0 && m->line % 4 == 0;
@@ -77,8 +103,9 @@ int blas_check(const CublasProduct *p, const CublasMatrix *a, const CublasMatrix
         return invalid(call, "results of a stack lie over each other");
     if (!known(p, a, b, d))
         return invalid(call, "types that do not go together");
+    const int ends = check_end(p, a, d, call);
     const bool fits = p->turned[0] && !p->turned[1] && fours(a) && fours(b) && d->rows % 4 == 0;
-    return a->type == CUBLAS_I8 && !fits ? CUBLAS_NOT_SUPPORTED : CUBLAS_OK;
+    return ends ? ends : a->type == CUBLAS_I8 && !fits ? CUBLAS_NOT_SUPPORTED : CUBLAS_OK;
 }
 
 /* ---- ways ---- */
@@ -87,7 +114,7 @@ int blas_check(const CublasProduct *p, const CublasMatrix *a, const CublasMatrix
 static uint64_t shape_of(const CublasProduct *p, const CublasMatrix *a, const CublasMatrix *b, const CublasMatrix *d)
 {
     const CublasMatrix *const all[] = { a, b, d };
-    uint64_t h = (uint64_t)(p->compute * 4 + p->turned[0] * 2 + p->turned[1]);
+    uint64_t h = (uint64_t)(p->compute * 4 + p->turned[0] * 2 + p->turned[1]) + (uint64_t)p->end * 0x10001;
     for (int i = 0; i < 3; i++) {
         const uint64_t parts[] = { (uint64_t)all[i]->type, all[i]->rows,           all[i]->columns,
                                    (uint64_t)all[i]->line, (uint64_t)all[i]->step, (uint64_t)all[i]->n };
@@ -95,6 +122,27 @@ static uint64_t shape_of(const CublasProduct *p, const CublasMatrix *a, const Cu
             h = (h ^ parts[k]) * 0x100000001b3u;
     }
     return h;
+}
+
+/* Ways, as many as there are or as are wanted. */
+static int list_ways(const CublasProduct *p, const CublasMatrix *const *m, const CublasWishes *w, uint64_t alignment,
+                     int most, CublasChoice *choices)
+{
+    const uint64_t part = m[3]->rows * m[3]->columns * (uint64_t)m[3]->n * sizeof(float);
+    const bool is_long = m[0]->type != CUBLAS_I8 && blas_sums(p, m[0]) >= LONG && part * way_splits[0] <= w->most;
+    int n = 0;
+    for (; n < (is_long ? WAYS : WAYS - 1) && n < most; n++) {
+        const uint64_t splits = is_long ? way_splits[n] : 1;
+        CublasChoice *c = &choices[n];
+        *c = (CublasChoice){ .scratch = splits > 1 ? part * splits : 0, .state = CUBLAS_OK, .waves = 1 };
+        c->way.data[WAY_MAGIC] = MAGIC;
+        c->way.data[WAY_SPLITS] = splits;
+        c->way.data[WAY_SCRATCH] = c->scratch;
+        c->way.data[WAY_SHAPE] = shape_of(p, m[0], m[1], m[3]);
+        c->way.data[WAY_ALIGNMENT] = alignment;
+        c->way.data[WAY_NUMBER] = (uint64_t)n;
+    }
+    return n;
 }
 
 static int choose(const CublasHandle *handle, const CublasProduct *p, const CublasMatrix *const *m,
@@ -108,21 +156,13 @@ static int choose(const CublasHandle *handle, const CublasProduct *p, const Cubl
         return code;
     if (w->splits != CUBLAS_SPLITS_IN_SCRATCH)
         return invalid(call, "sums may be joined in any order");
-    const uint64_t parts = (uint64_t)SPLITS * m[3]->rows * m[3]->columns * (uint64_t)m[3]->n * sizeof(float);
-    const bool splits = m[0]->type != CUBLAS_I8 && blas_sums(p, m[0]) >= LONG && parts <= w->most;
     uint64_t alignment = 0;
     for (int i = 0; i < 4; i++) {
         if (!w->alignment[i] || w->alignment[i] & (w->alignment[i] - 1))
             return invalid(call, "an alignment that is no power of two");
         alignment |= (uint64_t)w->alignment[i] << 16 * i;
     }
-    *choices = (CublasChoice){ .scratch = splits ? parts : 0, .state = CUBLAS_OK, .waves = 1 };
-    choices->way.data[WAY_MAGIC] = MAGIC;
-    choices->way.data[WAY_SPLITS] = splits ? SPLITS : 1;
-    choices->way.data[WAY_SCRATCH] = choices->scratch;
-    choices->way.data[WAY_SHAPE] = shape_of(p, m[0], m[1], m[3]);
-    choices->way.data[WAY_ALIGNMENT] = alignment;
-    *n = 1;
+    *n = list_ways(p, m, w, alignment, most, choices);
     return CUBLAS_OK;
 }
 
@@ -137,13 +177,23 @@ int cublasLtMatmulAlgoGetHeuristic(CublasHandle *handle, CublasProduct *product,
 
 /* ---- calls ---- */
 
-static bool is_one_and_zero(const CublasProduct *p, const void *alpha, const void *beta)
+/* Whether products are multiplied by 1, and c by 0, or by 1, where it is added. */
+static bool check_factors(const CublasProduct *p, const void *alpha, const void *beta, bool *adds)
 {
     const float one = 1, zero = 0;
     const int32_t i_one = 1, i_zero = 0;
     const bool codes = p->scale == CUBLAS_I32;
-    return alpha && beta && memcmp(alpha, codes ? (const void *)&i_one : &one, 4) == 0 &&
-           memcmp(beta, codes ? (const void *)&i_zero : &zero, 4) == 0;
+    const void *is_one = codes ? (const void *)&i_one : &one, *is_zero = codes ? (const void *)&i_zero : &zero;
+    *adds = beta && memcmp(beta, is_one, 4) == 0;
+    return alpha && beta && memcmp(alpha, is_one, 4) == 0 && (*adds || memcmp(beta, is_zero, 4) == 0);
+}
+
+/* What is added may lie where d lies, or apart. */
+static bool lie_apart(const CublasMatrix *m, const char *c, const char *d)
+{
+    const size_t bytes =
+        ((size_t)(m->n - 1) * (size_t)m->step + (m->columns - 1) * (size_t)m->line + m->rows) * blas_bytes(m->type);
+    return c == d || c + bytes <= d || d + bytes <= c;
 }
 
 static int check_places(const uint64_t *way, const void *const *at, const char *call)
@@ -170,17 +220,30 @@ int cublasLtMatmul(CublasHandle *handle, CublasProduct *product, const void *alp
                    CublasMatrix *of_d, const CublasWay *way, void *scratch, size_t bytes, CudaStream *stream)
 {
     const void *const at[] = { a, b, c, d };
+    bool adds = false;
     int code = blas_enter(__func__);
     if (code)
         return simcuda_leave(code);
     code = simcuda_holds(handle, WORD_HANDLE, __func__) && way ? CUBLAS_OK : CUBLAS_INVALID;
     code = code ? code : blas_check(product, of_a, of_b, of_c, of_d, __func__);
-    if (code == CUBLAS_OK && !is_one_and_zero(product, alpha, beta))
+    if (code == CUBLAS_OK && !check_factors(product, alpha, beta, &adds))
         code = invalid(__func__, "factors other than 1 and 0");
+    if (code == CUBLAS_OK && adds && !lie_apart(of_d, c, d))
+        code = invalid(__func__, "what is added lies over what is made, elsewhere");
     code = code ? code : check_places(way->data, at, __func__);
     code = code ? code : check_way(way->data, scratch, bytes, shape_of(product, of_a, of_b, of_d), __func__);
     if (code == CUBLAS_OK) {
-        const Multiply m = { *product, *of_a, *of_b, *of_d, a, b, d, scratch, way->data[WAY_SPLITS] };
+        const Multiply m = { *product,
+                             *of_a,
+                             *of_b,
+                             *of_d,
+                             a,
+                             b,
+                             adds ? c : NULL,
+                             d,
+                             scratch,
+                             way->data[WAY_SPLITS],
+                             (int)way->data[WAY_NUMBER] };
         code = simcuda_queue(stream, blas_multiply, &m, sizeof m) ? BLAS_EXECUTION_FAILED : CUBLAS_OK;
     }
     return simcuda_leave(code);

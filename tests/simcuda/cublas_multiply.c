@@ -1,5 +1,8 @@
-/* Products as the simulated cuBLASLt makes them: column by column, sums from their end to their beginning, long ones in parts.  So
- * their bits are not those of kernels of ours, and whoever made a product shows. */
+/* Products as the simulated cuBLASLt makes them, and what becomes of them: column by column, sums from their end to their
+ * beginning, long ones in parts.  So their bits are not those of kernels of ours, and whoever made a product shows. */
+#include <math.h>
+#include <stdlib.h>
+
 #include "base/half.h"
 
 #include "simcuda/cublas.h"
@@ -76,23 +79,57 @@ static double element(const Multiply *m, const char *a, const char *b, float *pa
     return total;
 }
 
+/* A number of a vector of some type. */
+static double read_bias(const Multiply *m, uint64_t row)
+{
+    const CublasMatrix vector = { .type = m->product.bias_type < 0 ? m->d.type : m->product.bias_type };
+    return read(&vector, m->product.bias, row, 0);
+}
+
+/* What becomes of a sum, in f32: what is added, the bias, and what is below zero; a library that takes the larger of two numbers
+ * may lose what is none (QCC_SIM_RELU=zero). */
+static double finish(const Multiply *m, const char *c, uint64_t row, uint64_t column, double sum)
+{
+    const char *word = getenv("QCC_SIM_RELU");
+    float x = (float)sum;
+    if (c)
+        x += (float)read(&m->d, c, row, column);
+    if (m->product.end & CUBLAS_END_BIAS)
+        x += (float)read_bias(m, row);
+    if (m->product.end & CUBLAS_END_RELU && (x < 0 || (isnan(x) && word && strcmp(word, "zero") == 0)))
+        x = 0;
+    return (double)x;
+}
+
+static bool touch_bias(const Multiply *m)
+{
+    const int type = m->product.bias_type < 0 ? m->d.type : m->product.bias_type;
+    return !(m->product.end & CUBLAS_END_BIAS) ||
+           simcuda_touch(m->product.bias, m->d.rows * blas_bytes(type), SIM_READS, what);
+}
+
 int blas_multiply(const void *multiply)
 {
     const Multiply *m = multiply;
     const uint64_t elements = m->d.rows * m->d.columns * (uint64_t)m->d.n;
     float *parts = (float *)(void *)m->scratch;
+    simcuda_spend(simcuda_time(m->way));
     if (m->splits > 1 &&
         !simcuda_touch(m->scratch, elements * m->splits * sizeof *parts, SIM_WRITES, "the scratch of a product"))
+        return E_ILLEGAL_ADDRESS;
+    if (!touch_bias(m))
         return E_ILLEGAL_ADDRESS;
     for (int64_t i = 0; i < m->d.n; i++) {
         const char *a = m->at_a + (size_t)(i * m->a.step) * blas_bytes(m->a.type);
         const char *b = m->at_b + (size_t)(i * m->b.step) * blas_bytes(m->b.type);
         char *d = m->at_d + (size_t)(i * m->d.step) * blas_bytes(m->d.type);
-        if (!touch(&m->a, a, SIM_READS) || !touch(&m->b, b, SIM_READS) || !touch(&m->d, d, SIM_WRITES))
+        const char *c = m->at_c ? m->at_c + (size_t)(i * m->d.step) * blas_bytes(m->d.type) : NULL;
+        if ((c && !touch(&m->d, c, SIM_READS)) || !touch(&m->a, a, SIM_READS) || !touch(&m->b, b, SIM_READS) ||
+            !touch(&m->d, d, SIM_WRITES))
             return E_ILLEGAL_ADDRESS;
         for (uint64_t column = 0; column < m->d.columns; column++)
             for (uint64_t row = 0; row<m->d.rows; row++, parts += m->splits> 1 ? m->splits : 0)
-                write(&m->d, d, row, column, element(m, a, b, parts, row, column));
+                write(&m->d, d, row, column, finish(m, c, row, column, element(m, a, b, parts, row, column)));
     }
     return CUDA_OK;
 }

@@ -75,6 +75,13 @@ int simcuda_holds(const void *thing, const char *word, const char *call);
 /* Puts work behind what a stream has to do, with a copy of its data. */
 int simcuda_queue(void *stream, SimWork *work, const void *data, size_t bytes);
 
+/* Work takes so long, by the clock of a device whose times a test sets (QCC_SIM_TIMES): milliseconds of the first, second, .. way to
+ * make a product, with commas between them, and behind a semicolon those of a kernel. */
+void simcuda_spend(double milliseconds);
+
+/* Number `which` of such a list; 0 where there is none. */
+double simcuda_time(int which);
+
 /* Work reads or writes bytes of a device; whether it may. */
 int simcuda_touch(const void *at, size_t bytes, int how, const char *call);
 

@@ -143,6 +143,7 @@ typedef struct World {
     bool unwatched;  /* a kernel ran that does not tell what it writes */
     int sticky;      /* what every call answers from now on; 0: none */
     uint64_t number; /* of the last op */
+    double spent;    /* milliseconds, where a test sets what things take */
     Thing *things;
     Op *first, **last; /* that wait */
     SimCounts counts;

@@ -4,40 +4,13 @@
 #include "ops/card/access.h"
 #include "ops/contract/contract.h"
 #include "ops/window/window.h"
+#include "support/asked_product.h"
 #include "support/calls.h"
 #include "support/samples.h"
 
-enum { MOST_CARDS = 400, SCRATCH = 12345 };
-
-/* A maker that remembers what it was asked for. */
-typedef struct Asked {
-    ProductMaker maker;
-    StackProduct is;
-    int n;
-} Asked;
-
-struct KernelProduct {
-    int nothing;
-};
-
-static const KernelProduct *take(ProductMaker *m, const StackProduct *p, size_t *scratch)
-{
-    static const KernelProduct made;
-    Asked *a = (Asked *)m;
-    a->is = *p;
-    a->n++;
-    *scratch = SCRATCH;
-    return &made;
-}
+enum { MOST_CARDS = 400 };
 
 /* ---- what comes of what it was told ---- */
-
-static double element(const MatrixStack *s, const Tensor *t, int64_t i, int64_t row, int64_t column)
-{
-    const int64_t at = s->turned ? column + row * s->line : row + column * s->line;
-    assert_true(row >= 0 && row < (s->turned ? s->columns : s->rows) && column < (s->turned ? s->rows : s->columns));
-    return tensor_get_f64(t, s->from + i * s->step + at);
-}
 
 /* Each element of the result, once. */
 static void compare(Context *c, const StackProduct *p, const Node *call, const Tensor *want, double bound)
@@ -55,7 +28,7 @@ static void compare(Context *c, const StackProduct *p, const Node *call, const T
                 const int64_t at = p->d.from + i * p->d.step + row + column * p->d.line;
                 double sum = 0, size = 0;
                 for (int64_t s = 0; s < k; s++) {
-                    const double x = element(&p->a, a, i, row, s) * element(&p->b, b, i, s, column);
+                    const double x = asked_element(&p->a, a, i, row, s) * asked_element(&p->b, b, i, s, column);
                     sum += x;
                     size += fabs(x);
                 }
@@ -78,7 +51,7 @@ static bool asks(Context *c, const Node *call, const Tensor *want, Asked *asked)
 {
     CudaLaunch launch;
     Text text;
-    *asked = (Asked){ .maker = { take } };
+    *asked = (Asked){ .maker = { asked_take } };
     const KernelTarget target = { .narrow = true, .products = &asked->maker };
     text_open(&text, &c->arena);
     if (cuda_print_call(&text, &target, call, "k", false, &launch) || !asked->n)
@@ -86,7 +59,7 @@ static bool asks(Context *c, const Node *call, const Tensor *want, Asked *asked)
     assert_int_equal(asked->n, 1);
     assert_int_equal(launch.n, 1);
     assert_non_null(launch.kernels[0].product);
-    assert_int_equal(launch.scratch, SCRATCH);
+    assert_int_equal(launch.scratch, ASKED_SCRATCH);
     assert_int_equal(text.n, 0);
     compare(c, &asked->is, call, want, bound_of(access_result(call, 0)->dtype));
     return true;

@@ -1,5 +1,7 @@
 /* The simulated cuBLASLt through the table of the real one: products are what they ought to be, in stacks, turned, of every type, and
  * what a real library refuses, or computes nonsense from, is found. */
+#include <stdlib.h>
+
 #include "runtime/cuda/cublas.h"
 #include "simcuda/tests/bench.h"
 
@@ -14,7 +16,7 @@ typedef struct Scene {
     CublasMatrix *of_a, *of_b, *of_d;
     CublasWishes *wishes;
     CublasChoice choice;
-    CudaAddress a, x, d, scratch;
+    CudaAddress a, x, d, c, scratch; /* c 0: that of d */
     float alpha, beta;
 } Scene;
 
@@ -88,8 +90,8 @@ static void *memory(CudaAddress at)
 static int multiply(Scene *s)
 {
     return s->blas.multiply(s->handle, s->product, &s->alpha, memory(s->a), s->of_a, memory(s->x), s->of_b, &s->beta,
-                            memory(s->d), s->of_d, memory(s->d), s->of_d, &s->choice.way, memory(s->scratch),
-                            s->choice.scratch, s->b.stream);
+                            memory(s->c ? s->c : s->d), s->of_d, memory(s->d), s->of_d, &s->choice.way,
+                            memory(s->scratch), s->choice.scratch, s->b.stream);
 }
 
 /* ---- products ---- */
@@ -134,6 +136,99 @@ static void f32_products(void **state)
         assert_string_equal(s.b.report(), "");
         scene_close(&s);
     }
+}
+
+/* ---- what becomes of them ---- */
+
+/* A bias by row, something added, and what is below zero, each with and without the others: whole numbers, which are exact. */
+static void describe_end(Scene *s, bool bias, bool relu, CudaAddress at)
+{
+    const uint32_t end = bias || relu ? (bias ? CUBLAS_END_BIAS : 0) | (relu ? CUBLAS_END_RELU : 0) : CUBLAS_END_NONE;
+    const void *place = memory(at);
+    const int32_t type = CUBLAS_F32;
+    assert_int_equal(s->blas.set_product(s->product, CUBLAS_END, &end, sizeof end) |
+                         s->blas.set_product(s->product, CUBLAS_BIAS, &place, sizeof place) |
+                         s->blas.set_product(s->product, CUBLAS_BIAS_TYPE, &type, sizeof type),
+                     CUBLAS_OK);
+}
+
+static float wanted(int stack, int r, int c, bool adds, bool bias, bool relu)
+{
+    float sum = (adds ? number(3, stack, r, c) : 0) + (bias ? number(4, 0, r, 0) : 0);
+    for (int k = 0; k < K; k++)
+        sum += number(1, stack, r, k) * number(2, stack, k, c);
+    return relu && sum < 0 ? 0 : sum;
+}
+
+static void fill_scene(Scene *s, CudaAddress bias)
+{
+    static float a[ROOM / 4], x[ROOM / 4], c[ROOM / 4], b[M];
+    for (int i = 0; i < STACK; i++)
+        for (int k = 0; k < K; k++) {
+            for (int r = 0; r < M; r++)
+                a[i * (M * K + 16) + r + k * M] = number(1, i, r, k);
+            for (int j = 0; j < N; j++)
+                x[i * (N * K + 32) + k + j * K] = number(2, i, k, j);
+        }
+    for (int i = 0; i < STACK; i++)
+        for (int r = 0; r < M; r++)
+            for (int j = 0; j < N; j++)
+                c[i * (M + 4) * N + r + j * (M + 4)] = number(3, i, r, j);
+    for (int r = 0; r < M; r++)
+        b[r] = number(4, 0, r, 0);
+    bench_write(&s->b, s->a, a, sizeof a);
+    bench_write(&s->b, s->x, x, sizeof x);
+    bench_write(&s->b, s->c, c, sizeof c);
+    bench_write(&s->b, bias, b, sizeof b);
+}
+
+static void ends(void **state)
+{
+    static float d[ROOM / 4];
+    (void)state;
+    for (int how = 0; how < 8; how++) {
+        Scene s;
+        const bool adds = how & 1, bias = how & 2, relu = how & 4;
+        scene_open(&s, &singles, 0, 0);
+        const CudaAddress c = s.c = bench_alloc(&s.b, ROOM), at = bench_alloc(&s.b, ROOM);
+        fill_scene(&s, at);
+        describe_end(&s, bias, relu, at);
+        s.beta = adds;
+        assert_int_equal(choose(&s), CUBLAS_OK);
+        assert_int_equal(multiply(&s), CUBLAS_OK);
+        bench_read(&s.b, d, s.d, sizeof d);
+        for (int i = 0; i < STACK; i++)
+            for (int r = 0; r < M; r++)
+                for (int j = 0; j < N; j++)
+                    bench_that(d[i * (M + 4) * N + r + j * (M + 4)] == wanted(i, r, j, adds, bias, relu),
+                               "end %d: [%d][%d,%d]\n", how, i, r, j);
+        assert_string_equal(s.b.report(), "");
+        assert_int_equal(s.b.cu.give_back(c) | s.b.cu.give_back(at), CUDA_OK);
+        scene_close(&s);
+    }
+}
+
+/* What is no number stays none, but where a library is that loses it. */
+static void what_is_no_number(void **state)
+{
+    static unsigned char nan[ROOM];
+    float d[1];
+    (void)state;
+    memset(nan, 0xff, sizeof nan);
+    for (int loses = 0; loses < 2; loses++) {
+        Scene s;
+        scene_open(&s, &singles, 0, 0);
+        assert_int_equal(setenv("QCC_SIM_RELU", loses ? "zero" : "", 1), 0);
+        describe_end(&s, false, true, 0);
+        bench_write(&s.b, s.a, nan, sizeof nan);
+        bench_write(&s.b, s.x, nan, sizeof nan);
+        assert_int_equal(choose(&s), CUBLAS_OK);
+        assert_int_equal(multiply(&s), CUBLAS_OK);
+        bench_read(&s.b, d, s.d, sizeof d);
+        assert_true(loses ? d[0] == 0 : d[0] != d[0]);
+        scene_close(&s);
+    }
+    assert_int_equal(unsetenv("QCC_SIM_RELU"), 0);
 }
 
 /* ---- what is refused ---- */
@@ -219,9 +314,38 @@ static void another_way(Scene *s, bool chosen)
         assert_int_equal(s->blas.set_matrix(s->of_a, CUBLAS_STACK_STEP, &step, sizeof step), CUBLAS_OK);
 }
 
-static void adds_to_what_is_there(Scene *s, bool chosen)
+static void adds_half(Scene *s, bool chosen)
+{
+    s->beta = chosen ? 0.5f : 0;
+}
+
+static void adds_what_lies_over_it(Scene *s, bool chosen)
 {
     s->beta = chosen ? 1 : 0;
+    s->c = chosen ? s->d + 256 : 0;
+}
+
+static void set_end(Scene *s, uint32_t end)
+{
+    assert_int_equal(s->blas.set_product(s->product, CUBLAS_END, &end, sizeof end), CUBLAS_OK);
+}
+
+static void unknown_end(Scene *s, bool chosen)
+{
+    if (!chosen)
+        set_end(s, 32);
+}
+
+static void bias_nowhere(Scene *s, bool chosen)
+{
+    if (!chosen)
+        set_end(s, CUBLAS_END_BIAS);
+}
+
+static void another_end(Scene *s, bool chosen)
+{
+    if (chosen)
+        set_end(s, CUBLAS_END_RELU);
 }
 
 static const Wrong wrongs[] = {
@@ -236,7 +360,11 @@ static const Wrong wrongs[] = {
     { small_scratch, CUBLAS_OK, CUBLAS_INVALID, "a scratch that is too small" },
     { crooked_operand, CUBLAS_OK, CUBLAS_INVALID, "at no multiple of what was promised" },
     { another_way, CUBLAS_OK, CUBLAS_INVALID, "a way that is of another product" },
-    { adds_to_what_is_there, CUBLAS_OK, CUBLAS_INVALID, "factors other than 1 and 0" },
+    { adds_half, CUBLAS_OK, CUBLAS_INVALID, "factors other than 1 and 0" },
+    { adds_what_lies_over_it, CUBLAS_OK, CUBLAS_INVALID, "what is added lies over what is made" },
+    { unknown_end, CUBLAS_INVALID, CUBLAS_INVALID, "an end that the simulated library does not know" },
+    { bias_nowhere, CUBLAS_INVALID, CUBLAS_INVALID, "a bias that lies nowhere" },
+    { another_end, CUBLAS_OK, CUBLAS_INVALID, "a way that is of another product" },
 };
 
 static void refusals(void **state)
@@ -260,9 +388,11 @@ static void refusals(void **state)
     }
 }
 
-/* What the library makes no way for, and says so: codes that are no multiples of four, or lie the other way. */
-static void codes_that_it_does_not_take(void **state)
+/* What the library makes no way for, and says so: codes that are no multiples of four, or lie the other way, or of which something
+ * becomes; a bias of another type. */
+static void what_it_does_not_take(void **state)
 {
+    static const Types halves = { CUBLAS_BF16, CUBLAS_BF16, CUBLAS_SUMS_F32, CUBLAS_F32 };
     static const Types codes = { CUBLAS_I8, CUBLAS_I32, CUBLAS_SUMS_I32, CUBLAS_I32 };
     Scene s;
     (void)state;
@@ -272,6 +402,14 @@ static void codes_that_it_does_not_take(void **state)
     scene_open(&s, &codes, CUBLAS_AS_IT_LIES, CUBLAS_AS_IT_LIES);
     assert_int_equal(choose(&s), CUBLAS_NOT_SUPPORTED);
     assert_string_equal(s.b.report(), "");
+    scene_close(&s);
+    scene_open(&s, &codes, CUBLAS_TURNED, CUBLAS_AS_IT_LIES);
+    describe_end(&s, false, true, 0);
+    assert_int_equal(choose(&s), CUBLAS_NOT_SUPPORTED);
+    scene_close(&s);
+    scene_open(&s, &halves, CUBLAS_AS_IT_LIES, CUBLAS_AS_IT_LIES);
+    describe_end(&s, true, false, s.x);
+    assert_int_equal(choose(&s), CUBLAS_NOT_SUPPORTED); /* a bias of f32 beside results of 16 bits */
     scene_close(&s);
 }
 
@@ -305,6 +443,7 @@ static void is_captured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(is_captured), cmocka_unit_test(f32_products),
-                                        cmocka_unit_test(refusals), cmocka_unit_test(codes_that_it_does_not_take) };
+                                        cmocka_unit_test(ends),        cmocka_unit_test(what_is_no_number),
+                                        cmocka_unit_test(refusals),    cmocka_unit_test(what_it_does_not_take) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
