@@ -58,7 +58,7 @@ typedef struct LaunchWatch {
 typedef enum ProductsBy {
     PRODUCTS_OURS,    /* kernels */
     PRODUCTS_LIBRARY, /* that of its vendor, where it can and bits near those of the reference are enough */
-    PRODUCTS_AUTO,    /* the same, if it is there */
+    PRODUCTS_AUTO,    /* the same, if it is there, of launches that it makes faster */
 } ProductsBy;
 
 /* Which device an engine of devices runs on, and how. */

@@ -362,6 +362,8 @@ GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRo
                            .caller = caller_open(p->ir, &options, arena, heap, &room->calls),
                            .arena = arena,
                            .recorded = NEWS(arena, Recorded, p->program->n_launches + 1) };
+    if (device->products && device->products->choices && o->device.products == PRODUCTS_AUTO)
+        l->kernels = launches_contest(p, o, &target, l->kernels);
     if (device->products)
         products_settle(device->products);
     open_launches(p, arena);

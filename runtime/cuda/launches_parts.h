@@ -155,6 +155,12 @@ void launch_works_in(const ProgramRunner *p, int launch, const char *scratch);
 /* Gives back what was recorded. */
 void launches_forget(ProgramRunner *p);
 
+/* ---- launch_rivals.c ---- */
+
+/* The kernels of a program of which a library makes products, where kernels do not make them faster: as that was measured, once. */
+const ProgramKernels *launches_contest(const ProgramRunner *p, const EngineOptions *o, const KernelTarget *target,
+                                       const ProgramKernels *by_library);
+
 /* ---- launch_lanes.c ---- */
 
 /* In a lane beside the first one runs what works in no more bytes than this. */
