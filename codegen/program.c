@@ -1,24 +1,10 @@
-#include "codegen/program.h"
-
+#include "codegen/program_parts.h"
 #include "codegen/tape.h"
 #include "ops/card/cards.h"
 #include "ops/machine/caller.h"
 #include "ops/region/region.h"
 
-typedef struct Maker {
-    const Plan *plan;
-    const Graph *graph;
-    Arena *arena;
-    Program *program;
-    Facts parts;   /* int: StepPart */
-    Facts makers;  /* int: the launch of a node */
-    Facts numbers; /* int: of inputs and constants, + 1 */
-    size_t cap_launches, cap_constants;
-    const char *why;
-    const Node *where;
-} Maker;
-
-static bool refuse(Maker *m, const Node *where, const char *why)
+bool program_refuse(ProgramMaking *m, const Node *where, const char *why)
 {
     m->why = why;
     m->where = where;
@@ -27,25 +13,33 @@ static bool refuse(Maker *m, const Node *where, const char *why)
 
 /* ---- values ---- */
 
-static size_t constant_number(Maker *m, const Node *n)
+size_t program_add_constant(ProgramMaking *m, const Node *n)
+{
+    size_t have = (size_t)m->program->n_constants;
+    GROW(m->arena, m->program->constants, have, m->cap_constants);
+    m->program->constants[m->program->n_constants] = n;
+    return (size_t)m->program->n_constants++;
+}
+
+static size_t constant_number(ProgramMaking *m, const Node *n)
 {
     int *number = fact(&m->numbers, n);
-    if (!*number) {
-        size_t have = (size_t)m->program->n_constants;
-        GROW(m->arena, m->program->constants, have, m->cap_constants);
-        m->program->constants[m->program->n_constants++] = n;
-        *number = m->program->n_constants;
-    }
+    if (!*number)
+        *number = (int)program_add_constant(m, n) + 1;
     return (size_t)*number - 1;
 }
 
 /* Where a result of a node lies, as a value of a type. */
-static bool locate(Maker *m, const Node *n, int result, const Type *type, ProgramValue *to)
+bool program_locate(ProgramMaking *m, const Node *n, int result, const Type *type, ProgramValue *to)
 {
     const PlanValue v = plan_value(m->plan, n, result);
     const int *number = fact_known(&m->numbers, v.source);
     *to = (ProgramValue){ .type = type };
-    if (v.buffer != PLAN_ELSEWHERE) {
+    ProgramValue *const *made = fact_known(&m->made, v.source);
+    if (v.buffer != PLAN_ELSEWHERE && made && *made) {
+        *to = (*made)[v.result];
+        to->type = type;
+    } else if (v.buffer != PLAN_ELSEWHERE) {
         to->home = HOME_ARENA;
         to->maker = *(int *)fact(&m->makers, v.source);
         to->at = m->plan->buffers[v.buffer].offset;
@@ -59,15 +53,15 @@ static bool locate(Maker *m, const Node *n, int result, const Type *type, Progra
         to->home = HOME_INPUT;
         to->at = (size_t)*number - 1;
     } else {
-        return refuse(m, n, "a value that lies nowhere");
+        return program_refuse(m, n, "a value that lies nowhere");
     }
-    return tensor_holds(type) || refuse(m, n, "values that are no tensors of numbers");
+    return tensor_holds(type) || program_refuse(m, n, "values that are no tensors of numbers");
 }
 
 /* ---- launches ---- */
 
 /* Where a product is made: the result in whose place that is lies over it. */
-static bool lay_product(Maker *m, Launch *l)
+static bool lay_product(ProgramMaking *m, Launch *l)
 {
     const PlanProduct *p = fact_known(&m->plan->products, l->node);
     if (l->kind != LAUNCH_CONTRACT)
@@ -77,14 +71,14 @@ static bool lay_product(Maker *m, Launch *l)
                                  .at = m->plan->buffers[p->buffer].offset,
                                  .maker = m->program->n_launches - 1 };
     if (p->result != PLAN_ELSEWHERE && !tape_may_lie_over(l->tape, p->result, l->tape->product))
-        return refuse(m, l->node, "a result over a product that it may not lie over");
+        return program_refuse(m, l->node, "a result over a product that it may not lie over");
     if (p->result != PLAN_ELSEWHERE)
         l->over[p->result] = l->tape->product;
     return true;
 }
 
 /* Where a region makes a result over an argument, and where it may. */
-static bool lay_over(Maker *m, Launch *l)
+bool program_lay_over(ProgramMaking *m, Launch *l)
 {
     for (int i = 0; i < l->n_out; i++)
         for (int k = 0; k < l->n_in; k++) {
@@ -98,34 +92,40 @@ static bool lay_over(Maker *m, Launch *l)
             if (l->tape && tape_may_lie_over(l->tape, i, k))
                 l->over[i] = k;
             else if (same)
-                return refuse(m, l->node, "a result over an argument that it may not lie over");
+                return program_refuse(m, l->node, "a result over an argument that it may not lie over");
         }
     return true;
 }
 
-static int wave_of(const Maker *m, const Node *n)
+static int wave_of(const ProgramMaking *m, const Node *n)
 {
     const int *wave = fact_known(&m->plan->waves, n);
     return wave ? *wave : 0;
 }
 
-static bool add_launch(Maker *m, const Node *n)
+Launch *program_add_launch(ProgramMaking *m)
+{
+    size_t have = (size_t)m->program->n_launches;
+    GROW(m->arena, m->program->launches, have, m->cap_launches);
+    return &m->program->launches[m->program->n_launches++];
+}
+
+static bool add_launch(ProgramMaking *m, const Node *n)
 {
     Program *p = m->program;
     const bool region = n->op == OP_fused;
     const Node *contraction = region ? region_contraction(n) : NULL;
     if (!region && !caller_knows_types(n, m->arena))
-        return refuse(m, n, "results whose types only a run knows");
+        return program_refuse(m, n, "results whose types only a run knows");
     if (op_of(n)->structural)
-        return refuse(m, n, "a word without a meaning");
-    size_t have = (size_t)p->n_launches;
-    GROW(m->arena, p->launches, have, m->cap_launches);
-    Launch *l = &p->launches[p->n_launches++];
+        return program_refuse(m, n, "a word without a meaning");
+    Launch *l = program_add_launch(m);
     *l = (Launch){ .kind = contraction ? LAUNCH_CONTRACT
                            : region    ? LAUNCH_REGION
                                        : LAUNCH_CALL,
                    .part = (StepPart)(*(int *)fact(&m->parts, n)),
                    .node = n,
+                   .like = LIKE_NONE,
                    .tape = region ? tape_make(n->regions[0], m->arena) : NULL,
                    .contraction = contraction,
                    .n_in = n->n_in,
@@ -135,22 +135,22 @@ static bool add_launch(Maker *m, const Node *n)
     l->out = NEWS(m->arena, ProgramValue, l->n_out + 1);
     l->over = NEWS(m->arena, int, l->n_out + 1);
     for (int i = 0; i < l->n_in; i++)
-        if (in(n, i) && !locate(m, in(n, i), 0, in(n, i)->type, &l->in[i]))
+        if (in(n, i) && !program_locate(m, in(n, i), 0, in(n, i)->type, &l->in[i]))
             return false;
     for (int i = 0; i < l->n_out; i++) {
         l->over[i] = LIES_APART;
-        if (!locate(m, n, i, type_result(n->type, i), &l->out[i]))
+        if (!program_locate(m, n, i, type_result(n->type, i), &l->out[i]))
             return false;
     }
-    if (p->n_launches > 1 && l->part < p->launches[p->n_launches - 2].part)
-        return refuse(m, n, "calls that are not in the order of the parts of the step");
+    if (p->n_launches > 1 && l->part < p->launches[p->n_launches - 2].part && !m->graph->owner)
+        return program_refuse(m, n, "calls that are not in the order of the parts of the step");
     l->beside = p->n_launches > 1 && p->launches[p->n_launches - 2].part == l->part &&
                 wave_of(m, p->launches[p->n_launches - 2].node) == wave_of(m, n);
-    return lay_product(m, l) && lay_over(m, l);
+    return lay_product(m, l) && program_lay_over(m, l);
 }
 
 /* Whether a node makes anything: holders and looks do not. */
-static bool makes_values(const Maker *m, const Node *n)
+static bool makes_values(const ProgramMaking *m, const Node *n)
 {
     if (node_is_holder(n) || node_is_input(n) || n->op == OP_const || n->op == OP_param || node_is_return(n))
         return false;
@@ -162,7 +162,7 @@ static bool makes_values(const Maker *m, const Node *n)
 
 /* ---- next values ---- */
 
-static void find_states(Maker *m)
+static void find_states(ProgramMaking *m)
 {
     const Map states = step_states(m->graph, m->arena);
     Program *p = m->program;
@@ -213,7 +213,7 @@ static bool fits_in_place(const Program *p, const InputReaders *r, int launch, i
            !reads_input(l, state, l->over[result]);
 }
 
-static void place_next(Maker *m)
+static void place_next(ProgramMaking *m)
 {
     Program *p = m->program;
     const InputReaders readers = readers_of_inputs(p, m->graph->n_inputs, m->arena);
@@ -225,15 +225,17 @@ static void place_next(Maker *m)
 
 /* ---- the program ---- */
 
-static bool make(Maker *m)
+static bool make(ProgramMaking *m)
 {
     Program *p = m->program;
     for (size_t i = 0; i < m->graph->n_inputs; i++)
         *(int *)fact(&m->numbers, m->graph->inputs[i]) = (int)i + 1;
     find_states(m);
-    for (const Node *n = m->graph->first; n; n = n->next)
-        if (makes_values(m, n) && !add_launch(m, n))
+    for (const Node *n = m->graph->first; n; n = n->next) {
+        const PlanBody *const *body = fact_known(&m->plan->bodies, n);
+        if (makes_values(m, n) && !(body && *body ? program_add_turns(m, n, *body) : add_launch(m, n)))
             return false;
+    }
     for (int part = 0, k = 0; part <= STEP_LATE + 1; part++) {
         while (k < p->n_launches && (int)p->launches[k].part < part)
             k++;
@@ -242,7 +244,7 @@ static bool make(Maker *m)
     p->results = NEWS(m->arena, ProgramValue, p->n_results + 1);
     for (int i = 0; i < p->n_results; i++) {
         const Node *n = graph_result(m->graph, i);
-        if (n && !locate(m, n, 0, n->type, &p->results[i]))
+        if (n && !program_locate(m, n, 0, n->type, &p->results[i]))
             return false;
     }
     place_next(m);
@@ -251,10 +253,11 @@ static bool make(Maker *m)
 
 const Program *program_make(const Plan *plan, Arena *arena, const char **why, const Node **where)
 {
-    Maker m = { .plan = plan, .graph = plan->graph, .arena = arena, .program = NEW(arena, Program) };
+    ProgramMaking m = { .plan = plan, .graph = plan->graph, .arena = arena, .program = NEW(arena, Program) };
     m.parts = step_parts(plan->graph, arena);
     m.makers = facts_open(arena, sizeof(int));
     m.numbers = facts_open(arena, sizeof(int));
+    m.made = facts_open(arena, sizeof(ProgramValue *));
     *m.program = (Program){ .graph = plan->graph, .arena = plan->arena, .live = plan->live };
     if (make(&m))
         return m.program;

@@ -18,9 +18,9 @@ typedef struct CudaKernel {
 } CudaKernel;
 
 /* How the kernels of a tape or a call are launched: all of them with the same arguments, pointers to the data of what is
- * read (operands that are absent have none), to that of results, where it draws to the seed and the step of the run (two
- * u64), where values may refuse it to one u32, where it is late to another one, and to so many bytes of scratch, aligned at 16.
- * The first u32 is set to 1 where an index leads out of what it is an index of (docs/lowering.md); nothing is read or written
+ * read (operands that are absent have none), to that of results, where it draws to the seed, the step of the run and the turn of a
+ * loop (three u64), where values may refuse it to one u32, where it is late to another one, and to so many bytes of scratch, aligned
+ * at 16.  The first u32 is set to 1 where an index leads out of what it is an index of (docs/lowering.md); nothing is read or written
  * there, and results are not to be used.  Where the second is 0, the step is not applied, and nothing at all is done. */
 typedef struct CudaLaunch {
     CudaKernel kernels[CUDA_KERNELS];

@@ -256,6 +256,16 @@ typedef enum Likelihood {
     LIKELIHOOD_YES,     /* the probability of yes, for each element */
 } Likelihood;
 
+/* Turns of a body that are known before it runs.  Parameter 0 of the body is the number of the turn and parameter 1 is true; the
+ * parameters behind them are operands of the same numbers, of which the first `carried` are, from the second turn on, what the turn
+ * before left: result 1 + k of the body, which is result k of the call at last.  Further results of the body are slices of the call's. */
+typedef struct CountedTurns {
+    int64_t turns;
+    int carried;
+} CountedTurns;
+
+enum { TURN_NUMBER, TURN_GOES_ON, TURN_CARRIED }; /* parameters of such a body */
+
 /* How values go into the regions of a call and come out of them. */
 typedef struct BodyCard {
     bool open;         /* as they are: what enters and leaves may be of any one type, inside and outside */
@@ -263,6 +273,8 @@ typedef struct BodyCard {
     int first_operand; /* of an open one: operand first_operand + k is parameter k of every region */
     int first_result;  /* and its result k is result first_result + k of every region */
     double (*turns)(const Node *call); /* how often a region is run, -1 if nobody can tell; null: once at most */
+    bool (*counted)(const Node *call,
+                    CountedTurns *to); /* whether its turns are known before it runs; null: they are not */
 } BodyCard;
 
 /* A number that a call states: an element of one of its operands. */

@@ -21,7 +21,7 @@ typedef struct PlanBuffer {
 /* Where a result of a node lies. */
 typedef struct PlanValue {
     int buffer;         /* or PLAN_ELSEWHERE */
-    int next;           /* the result of the graph that it is made as, late; or PLAN_NO_NEXT */
+    int next;           /* the result of the graph that it is made as, late, or of a body; or PLAN_NO_NEXT */
     const Node *source; /* whose result it is, looks aside: a call, an input or a constant */
     int result;         /* of the source */
 } PlanValue;
@@ -32,6 +32,8 @@ typedef struct PlanProduct {
     int result; /* PLAN_ELSEWHERE: of its own */
 } PlanProduct;
 
+typedef struct PlanBody PlanBody;
+
 typedef struct Plan {
     Graph *graph;
     int n_calls; /* nodes of the list, numbered from 0 */
@@ -39,10 +41,20 @@ typedef struct Plan {
     int n_buffers;
     Facts values;   /* PlanValue *, by node: of each result */
     Facts products; /* PlanProduct, by fused node with a product */
-    Facts waves;    /* int, by node: calls of one wave run side by side, none reads or overwrites what another makes */
-    size_t arena;   /* bytes */
-    size_t live;    /* of the largest set of buffers that are taken at once: no arena can be smaller */
+    Facts
+        bodies; /* const PlanBody *, by call whose body is run turn by turn by calls of its own; null: the call runs it */
+    Facts waves;  /* int, by node: calls of one wave run side by side, none reads or overwrites what another makes */
+    size_t arena; /* bytes */
+    size_t live;  /* of the largest set of buffers that are taken at once: no arena can be smaller */
 } Plan;
+
+/* Where values lie during a turn of a body: what it hands on to the next one where the results of the call lie (`next` of a PlanValue
+ * is the result of the body that it is), all others in a buffer for all turns. */
+struct PlanBody {
+    Plan plan;
+    CountedTurns turns;
+    int buffer;
+};
 
 /* Where result i of a node lies. */
 PlanValue plan_value(const Plan *p, const Node *n, int i);

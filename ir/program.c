@@ -45,16 +45,32 @@ static bool is_inside(const Check *c, const ProgramValue *v)
     return false;
 }
 
+/* Pieces lie behind each other, each made after the one before it. */
+static bool are_pieces_written(const Check *c, const ProgramValue *v)
+{
+    size_t at = v->at;
+    int maker = -1;
+    for (size_t i = 0; i < c->n && at < v->at + bytes_of(v);) {
+        const Written *w = &c->written[i++];
+        if (w->at != at || w->maker <= maker)
+            continue;
+        at = w->end;
+        maker = w->maker;
+        i = 0;
+    }
+    return at == v->at + bytes_of(v) && maker == v->maker;
+}
+
 static bool is_written(const Check *c, const ProgramValue *v)
 {
     if (v->home == HOME_NEXT)
         return c->made[v->at];
     if (v->home != HOME_ARENA || !bytes_of(v))
         return true;
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < c->n && !v->pieces; i++)
         if (c->written[i].at <= v->at && v->at + bytes_of(v) <= c->written[i].end)
             return c->written[i].maker == v->maker;
-    return false;
+    return v->pieces && are_pieces_written(c, v);
 }
 
 static void write(Check *c, const ProgramValue *v)
@@ -288,6 +304,11 @@ static void print_place(Text *out, const ProgramValue *v)
     type_print(out, v->type);
 }
 
+const Node *launch_call(const Launch *l)
+{
+    return l->within ? l->within : l->node;
+}
+
 const char *launch_word(const Launch *l)
 {
     return l->kind == LAUNCH_REGION ? "region" : l->kind == LAUNCH_CONTRACT ? "contract" : op_of(l->node)->name;
@@ -310,6 +331,8 @@ static void print_launch(Text *out, const Program *p, int i)
         text_printf(out, " %s", op_of(l->contraction)->name);
     if (name)
         text_printf(out, " %s", name);
+    if (l->within)
+        text_printf(out, " turn %" PRIu32, l->turn);
     text_printf(out, ":");
     for (int k = 0; k < l->n_in; k++) {
         text_printf(out, k ? ", " : " ");

@@ -22,7 +22,8 @@ typedef struct ProgramValue {
     ProgramHome home;
     size_t at;
     const Type *type;
-    int maker; /* of what lies in the arena: the launch that makes it */
+    int maker;   /* of what lies in the arena: the launch that makes it, */
+    bool pieces; /* the last of those that make it, piece by piece */
 } ProgramValue;
 
 typedef enum LaunchKind {
@@ -31,7 +32,7 @@ typedef enum LaunchKind {
     LAUNCH_CALL,     /* by the card of its node */
 } LaunchKind;
 
-enum { LIES_APART = -1, NO_STATE = -1 };
+enum { LIES_APART = -1, NO_STATE = -1, LIKE_NONE = -1 };
 
 typedef struct Launch {
     LaunchKind kind;
@@ -45,6 +46,9 @@ typedef struct Launch {
     bool
         beside; /* it runs side by side with the launch before it: neither touches what the other makes; both are regions,
                     or products of one left operand */
+    const Node *within; /* the call of whose body's turns it is a part; null: it is of none, */
+    uint32_t turn;      /* and of which, */
+    int like;           /* the launch of the first turn that does the same; LIKE_NONE: it is of that, or of none */
     int *over; /* by result: the argument of the tape that it lies over, or may lie over where it is a next value; or
                   LIES_APART */
 } Launch;
@@ -77,6 +81,9 @@ typedef struct ProgramBytes {
 
 /* Adds up the values of a program that do not lie in the arena. */
 ProgramBytes program_bytes(const Program *p);
+
+/* The call of the graph whose work a launch is. */
+const Node *launch_call(const Launch *l);
 
 /* The word for what a launch is: region, contract, or that of its operator. */
 const char *launch_word(const Launch *l);

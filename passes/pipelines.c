@@ -217,24 +217,24 @@ static const Pass *const serve[] = { &pass_raise_seen_attention, &pass_drop_dead
 /* clang-format on */
 
 const Pipeline all_pipelines[] = {
-    { "clean", TYPED, clean, COUNT(clean) },
-    { "freeze", TYPED, freeze, COUNT(freeze) },
-    { "train-model", TYPED, train_model, COUNT(train_model) },
-    { "quant-model", TYPED, quant_model, COUNT(quant_model) },
-    { "quant-places", TYPED, quant_places, COUNT(quant_places) },
-    { "observe-step", TYPED | CHOSEN, observe_step, COUNT(observe_step) },
-    { "deploy-model", TYPED | CHOSEN, deploy_model, COUNT(deploy_model) },
-    { "spell-operators", TYPED, spell_operators, COUNT(spell_operators) },
-    { "spell-fixed", TYPED, spell_fixed, COUNT(spell_fixed) },
-    { "sensitivity", TYPED | CHOSEN, sensitivity, COUNT(sensitivity) },
-    { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step) },
-    { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step) },
-    { "lower", TYPED, lower, COUNT(lower) },
-    { "lower-small", TYPED, lower_small, COUNT(lower_small) },
-    { "lower-blocks", TYPED, lower_blocks, COUNT(lower_blocks) },
-    { "lower-least", TYPED, lower_least, COUNT(lower_least) },
-    { "shapes", TYPED, shapes, COUNT(shapes) },
-    { "serve", TYPED, serve, COUNT(serve) },
+    { "clean", TYPED, clean, COUNT(clean), false },
+    { "freeze", TYPED, freeze, COUNT(freeze), false },
+    { "train-model", TYPED, train_model, COUNT(train_model), false },
+    { "quant-model", TYPED, quant_model, COUNT(quant_model), false },
+    { "quant-places", TYPED, quant_places, COUNT(quant_places), false },
+    { "observe-step", TYPED | CHOSEN, observe_step, COUNT(observe_step), false },
+    { "deploy-model", TYPED | CHOSEN, deploy_model, COUNT(deploy_model), false },
+    { "spell-operators", TYPED, spell_operators, COUNT(spell_operators), false },
+    { "spell-fixed", TYPED, spell_fixed, COUNT(spell_fixed), false },
+    { "sensitivity", TYPED | CHOSEN, sensitivity, COUNT(sensitivity), false },
+    { "train-step", TYPED | CHOSEN, train_step, COUNT(train_step), false },
+    { "eval-step", TYPED | CHOSEN, eval_step, COUNT(eval_step), false },
+    { "lower", TYPED, lower, COUNT(lower), true },
+    { "lower-small", TYPED, lower_small, COUNT(lower_small), true },
+    { "lower-blocks", TYPED, lower_blocks, COUNT(lower_blocks), true },
+    { "lower-least", TYPED, lower_least, COUNT(lower_least), true },
+    { "shapes", TYPED, shapes, COUNT(shapes), false },
+    { "serve", TYPED, serve, COUNT(serve), false },
 };
 
 const size_t n_all_pipelines = COUNT(all_pipelines);
@@ -410,22 +410,55 @@ static Status run_stage(Stage *s, int64_t *left)
     return check_stage(s);
 }
 
-Status pipeline_run(const Pipeline *p, Graph *g, const PipelineOptions *options)
+static Status run_passes(const Pipeline *p, Graph *g, const PipelineOptions *o, int64_t *left)
 {
-    static const PipelineOptions defaults = { .pass_limit = 0 };
-    const PipelineOptions *o = options ? options : &defaults;
-    int64_t left = o->pass_limit ? o->pass_limit : -1;
-    TRY(pipeline_check(p, g->ir->diag));
     for (size_t i = 0; i < p->n; i++) {
         Stage s = { .pipeline = p, .options = o, .pass = p->passes[i], .graph = g };
         arena_open(&s.scratch, g->ir->memory);
-        const Status status = run_stage(&s, &left);
+        const Status status = run_stage(&s, left);
         arena_close(&s.scratch);
         TRY(status);
         if (o->stop_after && pass_find(o->stop_after) == p->passes[i])
             break;
     }
     return OK;
+}
+
+/* Bodies are no graphs by themselves: what is proved is proved of the graph around them. */
+static Status run_on_bodies(const Pipeline *p, Graph *g, const PipelineOptions *o, int64_t *left)
+{
+    if (!p->bodies)
+        return OK;
+    PipelineOptions inside = *o;
+    bool any = false;
+    inside.verify_each = VERIFY_NOTHING;
+    inside.print = NULL;
+    for (Node *n = g->first; n; n = n->next) {
+        CountedTurns turns;
+        const BodyCard *card = &op_of(n)->body;
+        if (!card->counted || !card->counted(n, &turns))
+            continue;
+        TRY(run_passes(p, n->regions[0], &inside, left));
+        any = true;
+    }
+    return any && o->verify_each != VERIFY_NOTHING ? verify(g, NULL) : OK;
+}
+
+static const PipelineOptions defaults = { .pass_limit = 0 };
+
+Status pipeline_run_bodies(const Pipeline *p, Graph *g, const PipelineOptions *options)
+{
+    int64_t left = -1;
+    return run_on_bodies(p, g, options ? options : &defaults, &left);
+}
+
+Status pipeline_run(const Pipeline *p, Graph *g, const PipelineOptions *options)
+{
+    const PipelineOptions *o = options ? options : &defaults;
+    int64_t left = o->pass_limit ? o->pass_limit : -1;
+    TRY(pipeline_check(p, g->ir->diag));
+    TRY(run_passes(p, g, o, &left));
+    return run_on_bodies(p, g, o, &left);
 }
 
 Status pipeline_run_module(const Pipeline *p, Module *m, const PipelineOptions *options)

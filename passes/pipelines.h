@@ -9,6 +9,7 @@ typedef struct Pipeline {
     FactSet given; /* facts that hold before the first pass */
     const Pass *const *passes;
     size_t n;
+    bool bodies; /* it runs on bodies of the graph whose turns are known, too */
 } Pipeline;
 
 /* How much is proved after each pass. */
@@ -48,6 +49,9 @@ Status pipeline_run(const Pipeline *p, Graph *g, const PipelineOptions *options)
 
 /* The same on every graph of a module. */
 Status pipeline_run_module(const Pipeline *p, Module *m, const PipelineOptions *options);
+
+/* Runs it on those bodies alone, of a graph on which its passes have run one by one. */
+Status pipeline_run_bodies(const Pipeline *p, Graph *g, const PipelineOptions *options);
 
 /* The pipeline of that name, or null. */
 const Pipeline *pipeline_find(const char *name);

@@ -49,6 +49,7 @@ typedef struct Opt {
     bool in_text, unverified, help, list, tapes, cuda, plan, program;
     const Pass **passes;
     size_t n_passes, cap_passes;
+    const Pipeline *of_bodies; /* the last one named that runs on bodies, too; null: none */
     PipelineOptions pipeline;
     ImportOptions import;
     DimBinding *dims;
@@ -231,6 +232,8 @@ static Status read_word(Opt *o, const char *word)
         add_pass(o, pass);
     for (size_t i = 0; pipeline && i < pipeline->n; i++)
         add_pass(o, pipeline->passes[i]);
+    if (pipeline && pipeline->bodies)
+        o->of_bodies = pipeline;
     return OK;
 }
 
@@ -349,10 +352,13 @@ static SourceMap *source_of(Opt *o)
 
 static Status run_passes(Opt *o)
 {
-    const Pipeline p = { "command line", TYPED, o->passes, o->n_passes };
+    const Pipeline p = { "command line", TYPED, o->passes, o->n_passes, false };
     TRY(pipeline_check(&p, &o->diag));
     o->pipeline.user = o;
-    return pipeline_run_module(&p, o->module, &o->pipeline);
+    TRY(pipeline_run_module(&p, o->module, &o->pipeline));
+    for (size_t i = 0; o->of_bodies && i < o->module->n_graphs; i++)
+        TRY(pipeline_run_bodies(o->of_bodies, o->module->graphs[i], &o->pipeline));
+    return OK;
 }
 
 static Status write_text(Opt *o, const Text *text)

@@ -61,7 +61,7 @@ static StepPart part_at(const Plan *plan, const Program *p, int call)
     StepPart part = STEP_FORWARD;
     const Node *n = plan->graph->first;
     for (int i = 0, at = 0; n && at <= call; n = n->next, at++)
-        for (; i < p->n_launches && p->launches[i].node == n; i++)
+        for (; i < p->n_launches && launch_call(&p->launches[i]) == n; i++)
             part = p->launches[i].part;
     return part;
 }
@@ -70,7 +70,7 @@ static ArenaBytes arena_bytes(const Plan *plan, const Program *p, const Map *gra
 {
     ArenaBytes a = { .part = STEP_FORWARD };
     const int begins = p->first[STEP_BACKWARD], ends = p->first[STEP_BACKWARD + 1];
-    const int border = begins < ends ? call_of(plan, p->launches[begins].node) : -1;
+    const int border = begins < ends ? call_of(plan, launch_call(&p->launches[begins])) : -1;
     const size_t *alive = plan_alive(plan, scratch);
     Map products;
     int peak = 0;

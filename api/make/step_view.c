@@ -138,7 +138,7 @@ static ViewProgram view_program_of(const LaunchMap *m, Arena *arena)
     ViewLaunch *list = NEWS(arena, ViewLaunch, p->n_launches + 1);
     int call = 0;
     for (const Node *n = m->low.plan.graph->first; n; n = n->next, call++)
-        for (; v.n < p->n_launches && p->launches[v.n].node == n; v.n++) {
+        for (; v.n < p->n_launches && launch_call(&p->launches[v.n]) == n; v.n++) {
             list[v.n] = view_launch(m, v.n, arena);
             list[v.n].alive = alive[call];
         }

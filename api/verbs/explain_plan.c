@@ -270,7 +270,7 @@ static int launch_at(const Account *a, int call)
 {
     int at = 0, launch = 0;
     for (const Node *n = a->low.plan.graph->first; n && at <= call; n = n->next, at++)
-        while (launch < a->program->n_launches && a->program->launches[launch].node == n)
+        while (launch < a->program->n_launches && launch_call(&a->program->launches[launch]) == n)
             launch++;
     return launch ? launch - 1 : 0;
 }

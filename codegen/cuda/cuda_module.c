@@ -108,13 +108,26 @@ static void find_text(CudaModule *m, CudaPart *part)
     m->n_kernels += part->kernels.n;
 }
 
+/* What a launch of a later turn does is said already. */
+static void take_part(CudaPart *part, const CudaPart *first)
+{
+    part->text = first->text;
+    part->why = first->why;
+    part->kernels = first->kernels;
+    part->n_product = first->n_product;
+}
+
 void cuda_module_add(CudaModule *m, const Program *p, const char *name)
 {
+    const size_t first = m->n;
     for (int i = 0; i < p->n_launches; i++) {
         GROW(m->arena, m->parts, m->n, m->cap);
         CudaPart *part = &m->parts[m->n++];
         *part = (CudaPart){ .launch = &p->launches[i], .program = name, .number = i, .text = CUDA_NO_TEXT };
-        find_text(m, part);
+        if (p->launches[i].like == LIKE_NONE)
+            find_text(m, part);
+        else
+            take_part(part, &m->parts[first + (size_t)p->launches[i].like]);
         m->n_without += part->why != NULL;
     }
 }
@@ -185,7 +198,7 @@ static Users users_of(const CudaModule *m)
         u.first[t] = m->n;
     for (size_t i = m->n; i > 0; i--) {
         const int text = m->parts[i - 1].text;
-        if (text == CUDA_NO_TEXT)
+        if (text == CUDA_NO_TEXT || m->parts[i - 1].launch->like != LIKE_NONE) /* later turns go without saying */
             continue;
         u.next[i - 1] = u.first[text];
         u.first[text] = i - 1;
@@ -198,7 +211,7 @@ static void print_without(const CudaModule *m, Text *out)
     if (m->n_without)
         text_printf(out, "%s// Launches without kernels here:\n", out->n ? "\n" : "");
     for (size_t i = 0; i < m->n; i++) {
-        if (!m->parts[i].why)
+        if (!m->parts[i].why || m->parts[i].launch->like != LIKE_NONE)
             continue;
         print_part(&m->parts[i], out);
         text_printf(out, ": %s\n", m->parts[i].why);

@@ -292,11 +292,11 @@ static void print_draw(const CudaMaker *m, const TapeStep *s, const CudaPlace *a
     const char *index = m->tape->registers[s->out].per_row ? at->row : at->element;
     const char *seed = s->own ? arena_printf(m->arena, "draws[0] ^ 0x%016" PRIx64 "ul", s->own) : "draws[0]";
     if (s->law == PHILOX_NORMAL) {
-        text_printf(m->out, "normal_at(%s, %" PRIu32 "u, %s, (u32)draws[1], 0)", seed, s->stream, index);
+        text_printf(m->out, "normal_at(%s, %" PRIu32 "u, %s, (u32)draws[1], (u32)draws[2])", seed, s->stream, index);
         return;
     }
-    text_printf(m->out, "philox_uniform(philox_at(%s, %" PRIu32 "u, %s, (u32)draws[1], 0, PHILOX_VALUE))", seed,
-                s->stream, index);
+    text_printf(m->out, "philox_uniform(philox_at(%s, %" PRIu32 "u, %s, (u32)draws[1], (u32)draws[2], PHILOX_VALUE))",
+                seed, s->stream, index);
     if (s->law == PHILOX_KEEP)
         text_printf(m->out, " >= %s ? 1.0f : 0.0f", scalar(m, F32, s->k[0]));
 }

@@ -52,7 +52,7 @@ struct OwnKernels {
     size_t scratch;
     bool
         narrow; /* of narrow types tensor cores may make products, near the bits of the evaluator (KernelTarget.narrow) */
-    bool draws; /* reads draws[0], the seed, and draws[1], the step of the run */
+    bool draws; /* reads draws[0], the seed, draws[1], the step of the run, and draws[2], the turn of a loop */
 };
 
 /* A body to write to; it becomes a kernel of n threads (or of n blocks of so many). */

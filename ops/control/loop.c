@@ -207,6 +207,23 @@ static double loop_turns(const Node *n)
     return tensor_get_f64(most, 0) < 0 ? 0 : tensor_get_f64(most, 0);
 }
 
+static bool is_true(const Node *n)
+{
+    const Tensor *t = node_constant(n, sizeof(int64_t));
+    return t && t->type->kind == TYPE_TENSOR && tensor_elements(t) == 1 && tensor_get_i64(t, 0);
+}
+
+/* No turn can end it before all were made. */
+static bool loop_counted(const Node *n, CountedTurns *to)
+{
+    const Tensor *most = in(n, 0) ? node_constant(in(n, 0), sizeof(int64_t)) : NULL;
+    if (!most || (in(n, 1) && (!is_true(in(n, 1)) || !goes_on(n->regions[0]))))
+        return false;
+    *to = (CountedTurns){ .turns = tensor_get_i64(most, 0), .carried = own_operands(n) - FIRST_CARRIED };
+    to->turns = to->turns < 0 ? 0 : to->turns;
+    return true;
+}
+
 const OpDef op_loop = {
     .name = "loop",
     .min_in = 2,
@@ -223,7 +240,7 @@ const OpDef op_loop = {
     .n_variants = 24,
     .access.kind = ACCESS_OPAQUE,
     .access.opaque = "it runs a body",
-    .body = { .open = true, .first_result = 1, .turns = loop_turns },
+    .body = { .open = true, .first_result = 1, .turns = loop_turns, .counted = loop_counted },
     .amp = { AMP_P, AMP_P, 0, REASON_NONE, NULL },
     .quant = { .in = { QUANT_NEVER, QUANT_NEVER, QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Loop", 25, NULL },

@@ -85,7 +85,9 @@ static void settle_kept(Status status, int n, const CallBeside *calls)
 
 Status caller_call_one(Caller *c, const CallBeside *call)
 {
+    c->machine.iteration = call->turn;
     const Status status = machine_call_into(&c->machine, call);
+    c->machine.iteration = 0;
     settle_kept(status, 1, call);
     empty(c);
     return status;
@@ -99,9 +101,9 @@ Status caller_call_beside(Caller *c, int n, const CallBeside *calls)
     return status;
 }
 
-Status caller_call(Caller *c, const Node *n, const Tensor *const *in, Tensor **out)
+Status caller_call(Caller *c, const Node *n, uint32_t turn, const Tensor *const *in, Tensor **out)
 {
-    return caller_call_one(c, &(CallBeside){ .node = n, .in = in, .out = out });
+    return caller_call_one(c, &(CallBeside){ .node = n, .in = in, .out = out, .turn = turn });
 }
 
 /* What is narrower than the arithmetic is widened before it is computed with, and rounded behind it. */

@@ -117,7 +117,7 @@ static bool kernels_dropout(const Node *n, OwnKernels *to)
     text_printf(&t, "    if (training && ratio != 0) {\n        const T part = (T)ratio, scale = 1 / (1 - part);\n");
     text_printf(&t,
                 "        keep = (f64)philox_uniform(philox_at(draws[0] ^ 0x%" PRIx64 "ul, %" PRIu32
-                "u, (u64)o, (u32)draws[1], 0, PHILOX_VALUE)) >= ratio;\n",
+                "u, (u64)o, (u32)draws[1], (u32)draws[2], PHILOX_VALUE)) >= ratio;\n",
                 own, (uint32_t)at->stream);
     text_printf(&t, "        y = keep ? x * scale : 0;\n    }\n    OUT0(o, y);\n");
     if (type_results(n->type) > 1)

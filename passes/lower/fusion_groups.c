@@ -143,6 +143,29 @@ static Node **both(FusionGroups *gs, const FusionGroup *a, const FusionGroup *b,
     return calls;
 }
 
+/* Whether a call of a body makes what the next turn is given of what it reads itself, and so can make it where that lies. */
+static bool hands_on(const Node *n)
+{
+    CountedTurns turns;
+    const Node *of = n->graph->owner;
+    if (!of || !op_of(of)->body.counted || !op_of(of)->body.counted(of, &turns))
+        return false;
+    for (const Use *u = n->uses; u; u = u->next) {
+        const int carried = node_is_return(u->user) ? (int)(u - u->user->in) - 1 : -1;
+        for (int i = 0; i < n->n_in && carried >= 0 && carried < turns.carried; i++)
+            if (in(n, i) == n->graph->inputs[TURN_CARRIED + carried])
+                return true;
+    }
+    return false;
+}
+
+static bool any_hands_on(Node *const *calls, size_t n)
+{
+    while (n > 0 && !hands_on(calls[n - 1]))
+        n--;
+    return n > 0;
+}
+
 /* Why two groups cannot be one region; null: they can, and *calls are the calls of both. */
 static const char *apart(FusionGroups *gs, const FusionGroup *a, const FusionGroup *b, const Facts *places,
                          Node ***calls)
@@ -163,6 +186,8 @@ static const char *apart(FusionGroups *gs, const FusionGroup *a, const FusionGro
         return wrong;
     if (region.contraction && a->part == STEP_LATE)
         return "a product may be stopped, and what only makes next values of states may not";
+    if (region.contraction && any_hands_on(*calls, a->n + b->n))
+        return "a product may be stopped, and what a turn hands on is made where the one before left it";
     const FusionGroup *earlier = a->rank < b->rank ? a : b, *later = earlier == a ? b : a;
     if (later->rank - earlier->rank > MOST_APART)
         return "they are far apart";

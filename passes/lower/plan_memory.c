@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "ir/step_part.h"
+#include "ops/machine/caller.h"
 #include "ops/region/region.h"
+#include "passes/lower/plan_places.h"
 #include "passes/lower/source.h"
 
 typedef struct Planner {
@@ -172,23 +174,38 @@ static void find_waves(Planner *p, const Graph *g)
     }
 }
 
-/* Whether a result of a region may be made where an operand lies that nobody reads any more.  A call may not, nor a
- * region with a product: what is stopped half way is run again. */
+/* The buffer of an operand that a result of so many bytes could take over: nobody else reads it, here or later. */
+static int left_buffer(Planner *p, const Node *n, int operand, int result, size_t bytes)
+{
+    const int b = in(n, operand) ? plan_buffer(p->plan, in(n, operand), 0) : PLAN_ELSEWHERE;
+    bool taken =
+        b == PLAN_ELSEWHERE || p->plan->buffers[b].last != place_of(p, n) || p->plan->buffers[b].bytes != bytes;
+    for (int r = 0; r < result && !taken; r++)
+        taken = values_of(p, n)[r].buffer == b;
+    for (int k = 0; k < n->n_in && !taken; k++) /* another look at it may read elsewhere than where is written */
+        taken = k != operand && in(n, k) && plan_buffer(p->plan, in(n, k), 0) == b;
+    return taken ? PLAN_ELSEWHERE : b;
+}
+
+static const PlanBody *body_of(Planner *p, const Node *n)
+{
+    return *(const PlanBody **)fact(&p->plan->bodies, n);
+}
+
+/* Whether a result may be made where an operand lies that nobody reads any more: that of a region, or what turns of a body hand on
+ * over what the first begins with.  A call may not, nor a region with a product: what is stopped half way is run again. */
 static int over_buffer(Planner *p, const Node *n, int result, size_t bytes)
 {
-    const int at = place_of(p, n);
     Region region;
+    const PlanBody *body = body_of(p, n);
+    if (body)
+        return result < body->turns.carried ? left_buffer(p, n, TURN_CARRIED + result, result, bytes) : PLAN_ELSEWHERE;
     if (n->op != OP_fused || region_contraction(n) || wave_begin(p, n) != wave_end(p, n) ||
         region_read_body(n->regions[0], p->arena, &region))
         return PLAN_ELSEWHERE;
     for (int i = 0; i < n->n_in; i++) {
-        const int b = plan_buffer(p->plan, in(n, i), 0);
-        bool taken = b == PLAN_ELSEWHERE || p->plan->buffers[b].last != at || p->plan->buffers[b].bytes != bytes;
-        for (int r = 0; r < result && !taken; r++)
-            taken = values_of(p, n)[r].buffer == b;
-        for (int k = 0; k < n->n_in && !taken; k++) /* another look at it may read elsewhere than where is written */
-            taken = k != i && plan_buffer(p->plan, in(n, k), 0) == b;
-        if (!taken && region_lies_over(&region, n->regions[0], result, n->regions[0]->inputs[i]->type))
+        const int b = left_buffer(p, n, i, result, bytes);
+        if (b != PLAN_ELSEWHERE && region_lies_over(&region, n->regions[0], result, n->regions[0]->inputs[i]->type))
             return b;
     }
     return PLAN_ELSEWHERE;
@@ -221,13 +238,29 @@ static bool is_elsewhere(const Node *n)
     return node_is_input(n) || n->op == OP_const || n->op == OP_param;
 }
 
+/* Values that show one, to be followed. */
+typedef struct Look {
+    Source source;
+    struct Look *next;
+} Look;
+
+/* Notes the results of a reader that show what it reads. */
+static void follow(Planner *p, Look **todo, Source s, const Node *reader)
+{
+    const int results = node_is_return(reader) ? 0 : type_results(reader->type);
+    for (int r = 0; r < results; r++) {
+        const Source of = source_of(p, reader, r);
+        if (of.node != s.node || of.result != s.result)
+            continue;
+        Look *more = NEW(p->arena, Look);
+        *more = (Look){ { reader, r }, *todo };
+        *todo = more;
+    }
+}
+
 /* The last call that reads result i, through parts and views too. */
 static int last_reader(Planner *p, const Node *n, int i)
 {
-    typedef struct Look {
-        Source source;
-        struct Look *next;
-    } Look;
     Look *todo = NEW(p->arena, Look);
     int last = is_late(p, n) ? p->plan->n_calls : wave_end(p, n);
     *todo = (Look){ { n, i }, NULL };
@@ -239,15 +272,7 @@ static int last_reader(Planner *p, const Node *n, int i)
             const int at = stays ? p->plan->n_calls : read_until(p, u->user);
             if (at > last)
                 last = at;
-            const int results = node_is_return(u->user) ? 0 : type_results(u->user->type);
-            for (int r = 0; r < results; r++) {
-                const Source of = source_of(p, u->user, r);
-                if (of.node != s.node || of.result != s.result)
-                    continue;
-                Look *more = NEW(p->arena, Look);
-                *more = (Look){ { u->user, r }, todo };
-                todo = more;
-            }
+            follow(p, &todo, s, u->user);
         }
     }
     return last;
@@ -315,15 +340,22 @@ static bool same_numbers(const Type *a, const Type *b)
                       type_elements(a) == type_elements(b));
 }
 
+/* Whose value a result of the graph is, looks aside. */
+static Source made_as(Planner *p, const Graph *g, int result)
+{
+    Source s = { graph_result(g, result), 0 };
+    while (s.node && (node_is_holder(s.node) || source_of(p, s.node, s.result).node))
+        s = source_of(p, s.node, s.result);
+    return s;
+}
+
 /* Next values of states that are made late are made where those are. */
 static void find_next(Planner *p, const Graph *g)
 {
     const Map states = step_states(g, p->arena);
     for (int i = 0; i < graph_n_results(g); i++) {
         const Node *state = step_next_of(g, i, &states);
-        Source s = { graph_result(g, i), 0 };
-        while (s.node && (node_is_holder(s.node) || source_of(p, s.node, s.result).node))
-            s = source_of(p, s.node, s.result);
+        const Source s = made_as(p, g, i);
         if (!state || !s.node || is_elsewhere(s.node) || !is_late(p, s.node) ||
             !same_numbers(type_result(s.node->type, s.result), state->type) ||
             values_of(p, s.node)[s.result].next != PLAN_NO_NEXT)
@@ -332,96 +364,131 @@ static void find_next(Planner *p, const Graph *g)
     }
 }
 
-/* ---- offsets ---- */
+/* ---- turns of a body ---- */
 
-static int larger_first(const void *x, const void *y)
+/* Whether a region may make a result where the one operand lies that reads this. */
+static bool lies_over(Planner *p, const Source *made, const Use *reader)
 {
-    const PlanBuffer *const *a = x, *const *b = y;
-    if ((*a)->bytes != (*b)->bytes)
-        return (*a)->bytes > (*b)->bytes ? -1 : 1;
-    return (*a)->first != (*b)->first ? ((*a)->first < (*b)->first ? -1 : 1) : (*a < *b ? -1 : 1);
+    const Node *n = made->node;
+    const int operand = (int)(reader - n->in);
+    Region region;
+    return n->op == OP_fused && !region_contraction(n) && !region_read_body(n->regions[0], p->arena, &region) &&
+           region_lies_over(&region, n->regions[0], made->result, n->regions[0]->inputs[operand]->type);
 }
 
-typedef struct Placed {
-    PlanBuffer **by_offset;
-    int n;
-} Placed;
-
-/* The smallest gap between those taken at the same time that holds a buffer; behind all of them where there is none. */
-static size_t best_gap(const Placed *placed, const PlanBuffer *b)
+/* Whether nobody reads a parameter any more when this is made. */
+static bool is_read_before(Planner *p, const Node *parameter, Source made)
 {
-    size_t end = 0, best = 0, smallest = SIZE_MAX;
-    for (int i = 0; i < placed->n; i++) {
-        const PlanBuffer *o = placed->by_offset[i];
-        if (o->first > b->last || b->first > o->last)
-            continue;
-        if (o->offset >= end && o->offset - end >= b->bytes && o->offset - end < smallest) {
-            smallest = o->offset - end;
-            best = end;
+    Look *todo = NEW(p->arena, Look);
+    int over = 0;
+    *todo = (Look){ { parameter, 0 }, NULL };
+    while (todo) {
+        const Source s = todo->source;
+        todo = todo->next;
+        for (const Use *u = s.node->uses; u; u = u->next) {
+            if (node_is_return(u->user))
+                return false;
+            if (u->user == made.node ? over++ || !lies_over(p, &made, u)
+                                     : !is_look(p, u->user) && read_until(p, u->user) >= wave_begin(p, made.node))
+                return false;
+            follow(p, &todo, s, u->user);
         }
-        if (o->offset + o->bytes > end)
-            end = o->offset + o->bytes;
     }
-    return smallest == SIZE_MAX ? end : best;
+    return true;
 }
 
-static void place_largest_first(Planner *p)
+/* What a turn hands on is made where the one before left it, once that was read, and slices where those of all turns lie, if that is
+ * where values may lie. */
+static void find_handed_on(Planner *p, const Graph *g, const CountedTurns *turns)
 {
-    Plan *plan = p->plan;
-    PlanBuffer **sorted = NEWS(p->arena, PlanBuffer *, plan->n_buffers + 1);
-    Placed placed = { NEWS(p->arena, PlanBuffer *, plan->n_buffers + 1), 0 };
-    for (int i = 0; i < plan->n_buffers; i++)
-        sorted[i] = &plan->buffers[i];
-    qsort(sorted, (size_t)plan->n_buffers, sizeof *sorted, larger_first);
-    for (int i = 0; i < plan->n_buffers; i++) {
-        PlanBuffer *b = sorted[i];
-        b->offset = best_gap(&placed, b);
-        int at = placed.n++;
-        for (; at > 0 && placed.by_offset[at - 1]->offset > b->offset; at--)
-            placed.by_offset[at] = placed.by_offset[at - 1];
-        placed.by_offset[at] = b;
+    for (int i = 1; i < graph_n_results(g); i++) {
+        const Source s = made_as(p, g, i);
+        const Type *type = graph_result(g, i)->type;
+        size_t bytes;
+        if (is_elsewhere(s.node) || values_of(p, s.node)[s.result].next != PLAN_NO_NEXT ||
+            !same_numbers(type_result(s.node->type, s.result), type) || !type_bytes(type, &bytes))
+            continue;
+        const bool free = i - 1 < turns->carried ? is_read_before(p, g->inputs[TURN_CARRIED + i - 1], s)
+                                                 : bytes % PLAN_ALIGNMENT == 0 || turns->turns == 1;
+        if (free)
+            values_of(p, s.node)[s.result].next = i;
     }
 }
 
-/* Among thousands of buffers trying each against all others takes too long: here each takes a place that one of its size
- * left, and behind all others where there is none. */
-static void place_by_size(Planner *p)
+static bool is_tensor(const Type *t)
 {
-    Plan *plan = p->plan;
-    Map free_places; /* by bytes: the buffers that were there before, by `after` */
-    int *after = NEWS(p->arena, int, plan->n_buffers + 1), *ending = NEWS(p->arena, int, plan->n_calls + 2);
-    int *same_end = NEWS(p->arena, int, plan->n_buffers + 1), done = 0;
-    size_t end = 0;
-    bool fresh;
-    map_open(&free_places, p->arena);
-    for (int i = 0; i < plan->n_buffers; i++) {
-        PlanBuffer *b = &plan->buffers[i];
-        for (; done < b->first; done++)
-            for (int k = ending[done]; k; k = same_end[k - 1]) {
-                MapEntry *e = map_put_u64(&free_places, plan->buffers[k - 1].bytes, &fresh);
-                after[k - 1] = (int)e->value.i;
-                e->value.i = k;
-            }
-        MapEntry *e = map_put_u64(&free_places, b->bytes, &fresh);
-        b->offset = e->value.i ? plan->buffers[e->value.i - 1].offset : end;
-        if (e->value.i)
-            e->value.i = after[e->value.i - 1];
-        else
-            end += b->bytes;
-        same_end[i] = ending[b->last];
-        ending[b->last] = i + 1;
-    }
+    size_t bytes;
+    return tensor_holds(t) && t->kind == TYPE_TENSOR && type_known(t) && type_bytes(t, &bytes);
 }
 
-static void place_buffers(Planner *p)
+/* Whether what goes into a body and comes out of it has one type in all turns. */
+static bool keeps_types(const Node *n, const CountedTurns *turns)
 {
-    enum { MANY = 8192 };
-    Plan *plan = p->plan;
-    (plan->n_buffers > MANY ? place_by_size : place_largest_first)(p);
-    for (int i = 0; i < plan->n_buffers; i++)
-        if (plan->buffers[i].offset + plan->buffers[i].bytes > plan->arena)
-            plan->arena = plan->buffers[i].offset + plan->buffers[i].bytes;
+    const Graph *body = n->regions[0];
+    if (type_results(n->type) != graph_n_results(body) - 1 || (size_t)n->n_in != body->n_inputs)
+        return false;
+    for (int i = TURN_CARRIED; i < n->n_in; i++)
+        if (!in(n, i) || in(n, i)->type != body->inputs[i]->type || !is_tensor(in(n, i)->type))
+            return false;
+    for (int i = 0; i < type_results(n->type); i++)
+        if (!is_tensor(type_result(n->type, i)) || !is_tensor(graph_result(body, 1 + i)->type) ||
+            (i < turns->carried && (graph_result(body, 1 + i)->type != body->inputs[TURN_CARRIED + i]->type ||
+                                    type_result(n->type, i) != graph_result(body, 1 + i)->type)))
+            return false;
+    return true;
 }
+
+/* Whether each call of a body can be a launch. */
+static bool are_launches(Planner *p, const Graph *body)
+{
+    for (const Node *k = body->first; k; k = k->next)
+        if ((op_of(k)->structural && !node_is_holder(k) && k->op != OP_const && k->op != OP_param) ||
+            (k->op != OP_fused && !caller_knows_types(k, p->arena)))
+            return false;
+    return true;
+}
+
+/* A value that only changes its place from turn to turn could be written over before it is read. */
+static bool hands_round(Planner *p, const Graph *body, const CountedTurns *turns)
+{
+    for (int i = 0; i < turns->carried; i++) {
+        const Source s = made_as(p, body, 1 + i);
+        for (int k = 0; k < turns->carried; k++)
+            if (k != i && s.node == body->inputs[TURN_CARRIED + k])
+                return true;
+    }
+    return false;
+}
+
+/* The plan of a body whose turns are run by launches of their own; null: one call runs it. */
+static PlanBody *plan_body(Planner *p, const Node *n)
+{
+    enum { MOST_TURN_NODES = 1 << 16 };
+    CountedTurns turns;
+    const BodyCard *card = &op_of(n)->body;
+    if (!card->counted || p->plan->graph->owner || is_late(p, n) || !card->counted(n, &turns) ||
+        turns.turns > MOST_TURN_NODES / (int64_t)(graph_count(n->regions[0]) + 1) || !keeps_types(n, &turns) ||
+        !are_launches(p, n->regions[0]))
+        return NULL;
+    PlanBody *body = NEW(p->arena, PlanBody);
+    body->turns = turns;
+    if (!plan_memory(n->regions[0], p->arena, &body->plan, NULL))
+        return NULL;
+    Planner inside = { .plan = &body->plan, .arena = p->arena, .sources = facts_open(p->arena, sizeof(Source *)) };
+    return hands_round(&inside, n->regions[0], &turns) ? NULL : body;
+}
+
+/* What its turns work in. */
+static void give_body(Planner *p, const Node *n)
+{
+    PlanBody *body = (PlanBody *)(uintptr_t)body_of(p, n);
+    if (!body)
+        return;
+    body->buffer = new_buffer(p, n, 0, body->plan.arena);
+    p->plan->buffers[body->buffer].last = wave_end(p, n);
+}
+
+/* ---- all of it ---- */
 
 static void measure_live(Planner *p)
 {
@@ -432,9 +499,12 @@ static void measure_live(Planner *p)
 
 static bool give_buffers(Planner *p, const Node *n)
 {
+    if (n->n_regions)
+        *(const PlanBody **)fact(&p->plan->bodies, n) = plan_body(p, n);
     for (int i = 0; i < type_results(n->type) && !is_elsewhere(n); i++)
         if (!give_buffer(p, n, i))
             return false;
+    give_body(p, n);
     return give_product(p, n);
 }
 
@@ -443,23 +513,27 @@ bool plan_memory(Graph *g, Arena *arena, Plan *plan, const Node **where)
     *plan = (Plan){ .graph = g,
                     .values = facts_open(arena, sizeof(PlanValue *)),
                     .products = facts_open(arena, sizeof(PlanProduct)),
+                    .bodies = facts_open(arena, sizeof(const PlanBody *)),
                     .waves = facts_open(arena, sizeof(int)) };
     Planner p = { .plan = plan,
                   .arena = arena,
                   .places = facts_open(arena, sizeof(int)),
                   .parts = step_parts(g, arena),
                   .sources = facts_open(arena, sizeof(Source *)) };
+    CountedTurns turns;
     for (const Node *n = g->first; n; n = n->next)
         *(int *)fact(&p.places, n) = ++plan->n_calls;
     find_next(&p, g);
     find_waves(&p, g);
+    if (g->owner && op_of(g->owner)->body.counted && op_of(g->owner)->body.counted(g->owner, &turns))
+        find_handed_on(&p, g, &turns);
     for (const Node *n = g->first; n; n = n->next)
         if (!give_buffers(&p, n)) {
             if (where)
                 *where = n;
             return false;
         }
-    place_buffers(&p);
+    plan_place(plan, arena);
     measure_live(&p);
     return true;
 }

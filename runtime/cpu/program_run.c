@@ -125,7 +125,7 @@ static void begin(ProgramRunner *p, uint64_t seed, uint64_t step)
     caller_begin(of(p)->caller, seed, step);
     for (int i = 0; i < p->program->n_launches; i++)
         if (tape_of(p, i))
-            tape_seed(tape_of(p, i), seed, step);
+            tape_seed(tape_of(p, i), seed, step, p->program->launches[i].turn);
 }
 
 static void block_is_done(void *user, const EvalBlock *b, int worker)
@@ -142,12 +142,12 @@ static Status run_calls(ProgramRunner *p, int launch, int n)
     for (int i = 0; i < n; i++) {
         LaunchRun *run = &p->launches[launch + i];
         EvalKept *kept = &of(p)->kept[launch + i];
-        calls[i] = (CallBeside){ run->launch->node, run->in, run->out, NULL, kept };
+        calls[i] = (CallBeside){ run->launch->node, run->in, run->out, NULL, kept, run->launch->turn };
         if (!run->product)
             continue;
         tape_begin(run->own, run->in, run->out);
         watch[i] = (EvalWatch){ block_is_done, run->own, tape_takes_product(run->own) };
-        calls[i] = (CallBeside){ run->launch->contraction, run->factors, &run->product, &watch[i], kept };
+        calls[i] = (CallBeside){ run->launch->contraction, run->factors, &run->product, &watch[i], kept, 0 };
     }
     return n > 1 ? caller_call_beside(of(p)->caller, n, calls) : caller_call_one(of(p)->caller, calls);
 }

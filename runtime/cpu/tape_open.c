@@ -448,10 +448,11 @@ size_t tape_worker_scratch(const TapeRunner *r)
     return r->worker_scratch;
 }
 
-void tape_seed(TapeRunner *r, uint64_t seed, uint64_t step)
+void tape_seed(TapeRunner *r, uint64_t seed, uint64_t step, uint32_t turn)
 {
     r->seed = seed;
     r->step = step;
+    r->turn = turn;
 }
 
 void tape_place(TapeRunner *r, void *scratch, void *workers, size_t apart)

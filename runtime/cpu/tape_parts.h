@@ -117,6 +117,7 @@ struct TapeRunner {
     const void **at;    /* of each worker: where registers are */
     Tensor *const *out;
     uint64_t seed, step; /* that draws are of */
+    uint32_t turn;
 };
 
 /* The step before another one that makes a register; -1: none. */

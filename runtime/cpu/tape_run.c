@@ -203,7 +203,7 @@ static void fold_column(const TapeRunner *r, const TapeStepRun *s, int worker, c
 /* The logical index of an element of a draw is its number in the space, that of a row the row's. */
 static void draw_block(const TapeRunner *r, const TapeStepRun *s, const Block *b, void *to)
 {
-    const DrawKey key = { .seed = r->seed ^ s->own, .stream = s->stream, .step = (u32)r->step };
+    const DrawKey key = { .seed = r->seed ^ s->own, .stream = s->stream, .step = (u32)r->step, .iteration = r->turn };
     const int64_t first = r->tape->registers[s->out].per_row ? b->row : b->at;
     kernels_draw(r->kernels)(&key, s->law, (f32)s->k[0], (u64)first, (size_t)count_of(r, b, s->out), to);
 }

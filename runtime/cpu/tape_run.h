@@ -20,8 +20,8 @@ size_t tape_scratch(const TapeRunner *r);
 size_t tape_worker_scratch(const TapeRunner *r);
 void tape_place(TapeRunner *r, void *scratch, void *workers, size_t apart);
 
-/* The seed and the step that draws of the runs to come are of; nothing said, both are 0. */
-void tape_seed(TapeRunner *r, uint64_t seed, uint64_t step);
+/* The seed, the step and the turn of a loop that draws of the runs to come are of; nothing said, all are 0. */
+void tape_seed(TapeRunner *r, uint64_t seed, uint64_t step, uint32_t turn);
 
 /* Runs it: tensors of the types of the tape.  The pool has no more workers than were said; null: the calling thread
  * alone. */

@@ -25,7 +25,7 @@ static void end_arguments(const ProgramRunner *p, int launch, Arguments *a)
 {
     const CudaLaunch *l = &launch_of(p, launch)->how->launch;
     if (l->draws)
-        add_argument(a, launches_of(p)->draws);
+        add_argument(a, (uint64_t *)launches_of(p)->draws + (size_t)DRAWS * p->program->launches[launch].turn);
     if (l->refuses)
         add_argument(a, (uint32_t *)launches_of(p)->refused + launch);
     if (l->late)

@@ -2,14 +2,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "runtime/cuda/kernel_cache.h"
 #include "runtime/cuda/launches_parts.h"
 #include "runtime/cuda/products.h"
-
-enum { DRAWS = 2 }; /* numbers that draws depend on: the seed and the step */
 
 /* ---- beginning and end ---- */
 
@@ -63,7 +62,6 @@ static bool may_refuse(const ProgramRunner *p, int from, int end)
 
 static void begin(ProgramRunner *p, uint64_t seed, uint64_t step)
 {
-    const uint64_t draws[DRAWS] = { seed, step };
     DeviceLaunches *d = launches_of(p);
     if (may_refuse(p, d->ask_from, d->ask_end)) /* a run that was given up */
         space_of(p)->does->zero(space_of(p), d->refused, refused_bytes(p));
@@ -72,8 +70,10 @@ static void begin(ProgramRunner *p, uint64_t seed, uint64_t step)
     ranges_begin(d->device->ranges, &d->range, name ? name : "graph", step);
     caller_begin(d->caller, seed, step);
     d->step = step;
+    for (size_t i = 0; i < d->turns; i++)
+        memcpy(d->drawn + i * DRAWS, (const uint64_t[DRAWS]){ seed, step, i }, DRAWS * sizeof(uint64_t));
     if (d->draws)
-        space_write(space_of(p), d->draws, draws, sizeof draws);
+        space_write(space_of(p), d->draws, d->drawn, d->turns * DRAWS * sizeof(uint64_t));
 }
 
 /* ---- on the host ---- */
@@ -98,7 +98,7 @@ static Status call_on_host(ProgramRunner *p, int launch)
         d->out[i] = tensor_alloc(p->heap, run->out[i]->type);
     Status status = space_status(space_of(p));
     if (status == OK)
-        status = caller_call(launches_of(p)->caller, l->node, (const Tensor *const *)d->in, d->out);
+        status = caller_call(launches_of(p)->caller, l->node, l->turn, (const Tensor *const *)d->in, d->out);
     for (int i = 0; i < l->n_out; i++) {
         if (status == OK)
             space_write(space_of(p), run->out[i]->data, d->out[i]->data, d->out[i]->bytes);
@@ -328,7 +328,7 @@ static Status compile(ProgramRunner *p, const EngineOptions *o, Diag *d, Arena *
 static void open_launches(ProgramRunner *p, Arena *arena)
 {
     DeviceLaunches *l = launches_of(p);
-    bool draws = false, refuses = false;
+    bool refuses = false;
     for (int i = 0; i < p->program->n_launches; i++) {
         const Launch *launch = &p->program->launches[i];
         DeviceLaunch *d = p->launches[i].own = NEW(arena, DeviceLaunch);
@@ -337,11 +337,13 @@ static void open_launches(ProgramRunner *p, Arena *arena)
         d->out = NEWS(arena, Tensor *, launch->n_out + 1);
         launch_open_arguments(d, launch, arena);
         l->scratch = d->how->launch.scratch > l->scratch ? d->how->launch.scratch : l->scratch;
-        draws = draws || d->how->launch.draws;
+        if (d->how->launch.draws && launch->turn >= l->turns)
+            l->turns = launch->turn + 1;
         refuses = refuses || d->how->launch.refuses;
     }
-    if (draws)
-        l->draws = space_of(p)->does->take(space_of(p), DRAWS * sizeof(uint64_t));
+    l->drawn = NEWS(arena, uint64_t, l->turns * DRAWS + 1);
+    if (l->turns)
+        l->draws = space_of(p)->does->take(space_of(p), l->turns * DRAWS * sizeof(uint64_t));
     l->asked = NEWS(arena, uint32_t, p->program->n_launches + 1);
     commit_open(p, refuses);
 }

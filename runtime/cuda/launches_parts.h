@@ -8,6 +8,8 @@
 #include "runtime/cuda/ranges.h"
 #include "runtime/host/program_runner.h"
 
+enum { DRAWS = 3 }; /* numbers that draws depend on: the seed, the step and the turn of a loop */
+
 /* What a kernel is called with: addresses, and where each of them stands. */
 typedef struct Arguments {
     CudaAddress *values;
@@ -66,7 +68,9 @@ typedef struct DeviceLaunches {
     const ProgramKernels *kernels;
     CudaLoaded **modules;
     size_t n_modules;
-    void *draws;           /* DRAWS numbers on the device; null: nothing draws there */
+    void *draws;           /* DRAWS numbers on the device for each turn; null: nothing draws there */
+    uint64_t *drawn;       /* those, on the host, */
+    size_t turns;          /* of so many turns */
     void *told;            /* on the device: what is told of steps (ir/kernels.h), and behind it */
     void *refused;         /* by launch a u32, 0 but where values refused it; null: none may be, and nothing is late */
     uint32_t *asked;       /* those, on the host; */

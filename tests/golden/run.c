@@ -188,6 +188,8 @@ static Status run_word(Case *c, Module **m, Str word, bool *changes)
         return run_pass(c, *m, pass);
     for (size_t i = 0; i < pipeline->n; i++)
         TRY(run_pass(c, *m, pipeline->passes[i]));
+    for (size_t i = 0; i < (*m)->n_graphs; i++)
+        TRY(pipeline_run_bodies(pipeline, (*m)->graphs[i], NULL));
     return OK;
 }
 

@@ -111,7 +111,7 @@ static void run_once(const TapeRun *run, Arena *arena, const int *over, int turn
         run->w->casts += s->word == TAPE_LOAD && s->arithmetic == ARITH_F32 && run->tape->in[s->argument]->dtype == I32;
     }
     tape_place(r, arena_aligned(arena, tape_scratch(r)), arena_aligned(arena, worker * (size_t)run->threads), worker);
-    tape_seed(r, tape_draws[0], tape_draws[1]);
+    tape_seed(r, tape_draws[0], tape_draws[1], 0);
     for (int turn = 0; turn < turns; turn++) {
         if (run->tape->product != TAPE_NONE && turn == turns - 1)
             run_blocks(run, r, arena);

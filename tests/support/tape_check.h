@@ -16,7 +16,7 @@ typedef struct TapeCheck {
 } TapeCheck;
 
 /* The seed and the step that all of these runs draw with. */
-static const uint64_t tape_draws[] = { 0x123456789abcdef, 41 };
+static const uint64_t tape_draws[] = { 0x123456789abcdef, 41, 0 };
 
 /* Evaluates a graph on values drawn from a seed (whole numbers are 0 and 1) and notes what each node of its list gives.
  * False where the evaluator refuses the graph. */

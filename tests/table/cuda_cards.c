@@ -44,7 +44,7 @@ static const Without without[] = {
     { "gru_grad", "no steps", true },
     { "hamming_window", "steps have its result as a constant", true },
     { "hann_window", "steps have its result as a constant", false },
-    { "loop", "its turns are one call", false },
+    { "loop", "it may end, or hands values round", false },
     { "lower_inverse", "of linear attention, whose chunks are a scan", true },
     { "lp_pool", "powers, of files; rarely trained", true },
     { "lstm", "no steps", true },

@@ -81,7 +81,7 @@ static const Program *program_of(const Trial *t, Graph *g, Arena *arena)
         if ((int)i != t->left_out && pass_run(lower->passes[i], g, NULL) != OK)
             return NULL;
     }
-    if (!plan_memory(g, arena, &plan, &where))
+    if (pipeline_run_bodies(lower, g, NULL) != OK || !plan_memory(g, arena, &plan, &where))
         return NULL;
     assert_null(plan_check(&plan, arena));
     const Program *p = program_make(&plan, arena, &why, &where);
