@@ -2,6 +2,8 @@
 #include "base/half.h"
 #include "ops/card/access.h"
 #include "ops/card/cards.h"
+#include "ops/card/own_kernel.h"
+#include "ops/card/reduction.h"
 
 static const char *const round_modes[] = { "up", "down", "nearest", NULL };
 
@@ -120,6 +122,27 @@ static Status eval_cast(Eval *e)
     return OK;
 }
 
+/* The types that say how they are rounded to. */
+static bool kernels_cast(const Node *n, OwnKernels *to)
+{
+    const CastAttr *at = n->attr;
+    const DType code = n->type->dtype, from = in(n, 0)->type->dtype, wide = dtype_wide(from) == F32 ? F32 : F64;
+    Text t;
+    if (from == code || (!f8_of(code) && code != F8E8M0))
+        return false;
+    own_kernel_open(to, &t);
+    text_printf(&t, "    OUTRAW0[o] = %s_from_%s((%s)IN0(o), ",
+                code == F8E8M0   ? "e8m0"
+                : code == F8E4M3 ? "f8e4m3fn"
+                                 : dtype_name(code),
+                dtype_name(wide), dtype_name(wide));
+    if (code == F8E8M0)
+        text_printf(&t, "(E8m0Round)%d, ", at->round_mode);
+    text_printf(&t, "%s);\n", at->saturate ? "true" : "false");
+    own_kernel_close(to, "cast", type_elements(n->type), 0, &t);
+    return true;
+}
+
 /* Roundings pass everything: the caller brings it to the operand's type. */
 static void adjoint_cast(Build *b, const Site *s, Node **dx)
 {
@@ -153,6 +176,7 @@ const OpDef op_cast = {
     .n_variants = 48,
     .differentiable = 1,
     .access.kind = ACCESS_ROW,
+    .access.kernels = kernels_cast,
     .amp = { AMP_X, AMP_X, 0, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "Cast", 28, NULL },

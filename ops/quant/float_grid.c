@@ -22,14 +22,12 @@ FloatGrid float_grid(DType code)
 
 f32 float_grid_step(FloatGrid grid, f32 v)
 {
-    const i32 step = (i32)(bits_of(v) >> 23 & 255) - 126 - grid.digits;
-    return float_of((u32)(127 + (step > grid.low ? step : grid.low)) << 23);
+    return grid_step_f32(grid.digits, grid.low, v);
 }
 
 f32 float_grid_round(FloatGrid grid, f32 v, f32 draw)
 {
-    const f32 step = float_grid_step(grid, v);
-    return abs_f32(v) < Q_INF ? stochastic_f32(v / step, draw) * step : v;
+    return grid_round_f32(grid.digits, grid.low, v, draw);
 }
 
 f32 float_grid_nearest(FloatGrid grid, f32 v)

@@ -19,6 +19,8 @@ typedef struct QuantizeAttr {
     bool learned_zero;      /* so has what the code of 0 stands for: it is learned, and not the code itself */
 } QuantizeAttr;
 
+enum { QUANTIZE_X, QUANTIZE_SCALE, QUANTIZE_ZERO, QUANTIZE_DRAW }; /* operands of both cards */
+
 /* Of quantize_both: codes, and how they are rounded (ops/scalar/quant.h). */
 typedef struct QuantizeBothAttr {
     int64_t least, largest;
@@ -120,6 +122,10 @@ Node *code_zero_terms(Build *b, const CodeSpot *p, Node *dy);
 
 /* The type of the quotient: `precision`, else that of the scale (the powers of two of e8m0 divide in f32). */
 DType quotient_type(const QuantizeAttr *at, DType scale);
+
+/* The kernels of the two cards (AccessCard.kernels). */
+bool kernels_quantize_linear(const Node *n, OwnKernels *to);
+bool kernels_dequantize_linear(const Node *n, OwnKernels *to);
 
 /* Stores floats as f8, f4 or integer codes: integers from integral values within their range. */
 void store_codes(Tensor *y, int64_t first, const f32 *value, int64_t n, bool saturate);

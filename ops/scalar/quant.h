@@ -56,6 +56,21 @@ Q_FN f32 round_by_f32(int rounding, f32 v, f32 draw)
                                          : away_f32(v);
 }
 
+/* What lies between two numbers of a grid of floats that have v's exponent: of so many significand bits, the leading one counted, and
+ * with the least number above 0 at 2^low; below the least exponent it is that of the least. */
+Q_FN f32 grid_step_f32(i32 digits, i32 low, f32 v)
+{
+    const i32 step = (i32)(bits_of(v) >> 23 & 255) - 126 - digits;
+    return float_of((u32)(127 + (step > low ? step : low)) << 23);
+}
+
+/* Stochastic rounding to such a grid by a draw of [0, 1); what is on it, or no number, stays. */
+Q_FN f32 grid_round_f32(i32 digits, i32 low, f32 v, f32 draw)
+{
+    const f32 step = grid_step_f32(digits, low, v);
+    return abs_f32(v) < Q_INF ? stochastic_f32(v / step, draw) * step : v;
+}
+
 /* A number, whatever stands beside it: what is learned through the other one (ops/rows.def). */
 Q_FN f32 straight_f32(f32 x, f32 y)
 {

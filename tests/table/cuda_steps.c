@@ -14,6 +14,9 @@ static const char *const recipes[] = {
     "--optimizer adamw --quant w4a8",
     "--optimizer adamw --quant int8-weights",
     "--optimizer adamw --quant int8-matmul",
+    "--optimizer adamw --quant fp8",
+    "--optimizer adamw --quant mxfp8",
+    "--optimizer adamw --quant mxint8",
     "--optimizer sgd --accumulate 2 --batch 4",
 };
 
