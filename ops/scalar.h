@@ -25,6 +25,7 @@
 #include "ops/scalar/names.h"
 #include "ops/scalar/quant.h"
 #include "ops/scalar/levels.h"
+#include "ops/scalar/resize.h"
 #include "base/half.h"
 #include "base/philox.h"
 #include "ops/scalar/random.h"

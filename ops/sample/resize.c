@@ -351,6 +351,7 @@ const OpDef op_resize = {
     .differentiable = 1u << X,
     .weight = 10,
     .access.kind = ACCESS_WINDOW,
+    .access.kernels = kernels_resize,
     .amp = { AMP_C, AMP_C, 1u << ROI | 1u << SCALES, REASON_NONE, resize_class },
     .quant = { .in = { QUANT_AGNOSTIC, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER },
                .out = { QUANT_AGNOSTIC },

@@ -3,25 +3,9 @@
 #define OPS_SAMPLE_RESIZE_H
 
 #include "ops/card/cards.h"
+#include "ops/scalar.h"
 
 typedef enum ResizeMode { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC } ResizeMode;
-
-typedef enum ResizeCoordinates {
-    COORD_HALF_PIXEL,
-    COORD_HALF_PIXEL_SYMMETRIC,
-    COORD_PYTORCH_HALF_PIXEL,
-    COORD_ALIGN_CORNERS,
-    COORD_ASYMMETRIC,
-    COORD_TF_CROP_AND_RESIZE,
-    COORD_TF_HALF_PIXEL_FOR_NN,
-} ResizeCoordinates;
-
-typedef enum ResizeNearest {
-    NEAREST_ROUND_PREFER_FLOOR,
-    NEAREST_ROUND_PREFER_CEIL,
-    NEAREST_FLOOR,
-    NEAREST_CEIL,
-} ResizeNearest;
 
 typedef enum ResizePolicy { POLICY_STRETCH, POLICY_NOT_LARGER, POLICY_NOT_SMALLER } ResizePolicy;
 
@@ -68,6 +52,12 @@ int resize_order(const ResizePlan *p, int *axes);
 /* Elements before and behind an axis. */
 void resize_around(int rank, const int64_t *dims, int axis, int64_t *outer, int64_t *inner);
 
+/* An axis of a plan, as the arithmetic of one element takes it (ops/scalar/resize.h). */
+ResizeAxis resize_axis_of(const ResizePlan *p, int axis);
+
+/* How many elements each position of an axis reads, and by how much their filter is stretched (below 1). */
+int64_t resize_n_taps(const ResizeAttr *at, const ResizePlan *p, int axis, double *shrink);
+
 /* What each position of an axis reads: `taps` positions of the data with weights.  One tap of weight 1 for nearest. */
 typedef struct ResizeTaps {
     int64_t taps;
@@ -78,6 +68,10 @@ typedef struct ResizeTaps {
 
 /* The table of one axis, in the call's scratch. */
 ResizeTaps resize_taps(Eval *e, const ResizeAttr *at, const ResizePlan *p, int axis);
+
+/* The kernels of resize, and of resize_grad, whose attributes hold these (AccessCard.kernels). */
+bool kernels_resize(const Node *n, OwnKernels *to);
+bool kernels_resize_grad(const Node *n, const ResizeAttr *at, OwnKernels *to);
 
 /* The adjoint in the data. */
 void adjoint_resize(Build *b, const Site *s, Node **dx);

@@ -121,6 +121,11 @@ static Status eval_resize_grad(Eval *e)
     return OK;
 }
 
+static bool kernels_of_grad(const Node *n, OwnKernels *to)
+{
+    return kernels_resize_grad(n, &((const ResizeGradAttr *)n->attr)->resize, to);
+}
+
 void adjoint_resize(Build *b, const Site *s, Node **dx)
 {
     const Type *x = s->in[DY]->type;
@@ -164,6 +169,7 @@ const OpDef op_resize_grad = {
     .differentiable = 1,
     .weight = 10,
     .access.kind = ACCESS_WINDOW,
+    .access.kernels = kernels_of_grad,
     .amp = { AMP_S, AMP_S, 1u << ROI | 1u << SCALES, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_FLOAT, QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data of resize, from what reaches its result.",

@@ -132,64 +132,16 @@ const char *resize_plan(ResizePlan *p, Arena *arena, const Limits *limits, const
     return sizes ? plan_sizes(p, arena, limits, at, sizes, n, axes) : plan_scales(p, arena, limits, scales, n, axes);
 }
 
-/* Where result position k lies in the data, as a number. */
-static double source_of(const ResizeAttr *at, const ResizePlan *p, int a, int64_t k)
+ResizeAxis resize_axis_of(const ResizePlan *p, int axis)
 {
-    const double in = (double)p->in[a], scale = p->scale[a], x = (double)k, width = scale * in;
-    const bool many = p->out[a] > 1;
-    switch ((ResizeCoordinates)at->coordinate_transformation_mode) {
-    case COORD_ALIGN_CORNERS:
-        return width == 1 ? 0 : x * (in - 1) / (width - 1);
-    case COORD_ASYMMETRIC:
-        return x / scale;
-    case COORD_TF_CROP_AND_RESIZE: {
-        const double size = p->end[a] - p->start[a];
-        return p->start[a] * (in - 1) + (many ? x * size * (in - 1) / ((double)p->out[a] - 1) : 0.5 * size * (in - 1));
-    }
-    case COORD_TF_HALF_PIXEL_FOR_NN:
-        return (x + 0.5) / scale;
-    case COORD_PYTORCH_HALF_PIXEL:
-        return many ? (x + 0.5) / scale - 0.5 : 0;
-    case COORD_HALF_PIXEL_SYMMETRIC:
-        return in / 2 * (1 - (double)p->out[a] / width) + (x + 0.5) / scale - 0.5;
-    case COORD_HALF_PIXEL:
-        break;
-    }
-    return (x + 0.5) / scale - 0.5;
+    return (ResizeAxis){ (double)p->in[axis], (double)p->out[axis], p->scale[axis], p->start[axis], p->end[axis] };
 }
 
-static int64_t within(double v, int64_t n)
+int64_t resize_n_taps(const ResizeAttr *at, const ResizePlan *p, int axis, double *shrink)
 {
-    return v > 0 ? v < (double)(n - 1) ? (int64_t)v : n - 1 : 0;
-}
-
-static int64_t nearest_of(const ResizeAttr *at, double x, int64_t n)
-{
-    switch ((ResizeNearest)at->nearest_mode) {
-    case NEAREST_FLOOR:
-        return within(floor(x), n);
-    case NEAREST_CEIL:
-        return within(ceil(x), n);
-    case NEAREST_ROUND_PREFER_CEIL:
-        return within(floor(x + 0.5), n);
-    case NEAREST_ROUND_PREFER_FLOOR:
-        break;
-    }
-    return within(ceil(x - 0.5), n);
-}
-
-static double cubic(double x, double a)
-{
-    x = fabs(x);
-    if (x <= 1)
-        return ((a + 2) * x - (a + 3)) * x * x + 1;
-    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
-}
-
-static double linear(double x)
-{
-    x = fabs(x);
-    return x < 1 ? 1 - x : 0;
+    const int reach = at->mode == RESIZE_CUBIC ? 2 : 1;
+    *shrink = at->antialias && p->scale[axis] < 1 ? p->scale[axis] : 1;
+    return at->mode == RESIZE_NEAREST ? 1 : 2 * (int64_t)ceil(reach / *shrink);
 }
 
 /* The weights around x: taps / 2 positions on either side; the filter is stretched when `shrink` is below 1. */
@@ -202,11 +154,11 @@ static void weigh(const ResizeAttr *at, const ResizePlan *p, int axis, ResizeTap
     for (int64_t i = 0; i < t->taps; i++) {
         const double pos = first + (double)i, d = (pos - x) * shrink;
         const bool out = pos < 0 || pos > (double)(n - 1);
-        w[i] = at->mode == RESIZE_CUBIC ? cubic(d, (double)at->cubic_coeff_a) : linear(d);
+        w[i] = at->mode == RESIZE_CUBIC ? resize_cubic_f64(d, (double)at->cubic_coeff_a) : resize_linear_f64(d);
         if (out && at->exclude_outside)
             w[i] = 0;
         sum += w[i];
-        t->at[k * t->taps + i] = within(pos, n);
+        t->at[k * t->taps + i] = resize_within_f64(pos, n);
     }
     const bool normal = at->exclude_outside || shrink < 1;
     for (int64_t i = 0; normal && sum != 0 && i < t->taps; i++)
@@ -216,19 +168,19 @@ static void weigh(const ResizeAttr *at, const ResizePlan *p, int axis, ResizeTap
 ResizeTaps resize_taps(Eval *e, const ResizeAttr *at, const ResizePlan *p, int axis)
 {
     const int64_t n = p->out[axis], in = p->in[axis];
-    const double shrink = at->antialias && p->scale[axis] < 1 ? p->scale[axis] : 1;
-    const int reach = at->mode == RESIZE_CUBIC ? 2 : 1;
     const bool nearest = at->mode == RESIZE_NEAREST;
-    ResizeTaps t = { .taps = nearest ? 1 : 2 * (int64_t)ceil(reach / shrink) };
+    double shrink;
+    ResizeTaps t = { .taps = resize_n_taps(at, p, axis, &shrink) };
     t.at = eval_scratch(e, (size_t)n, (size_t)t.taps * sizeof *t.at);
     t.weight = eval_scratch(e, (size_t)n, (size_t)t.taps * sizeof *t.weight);
     t.outside = eval_scratch(e, (size_t)n, sizeof *t.outside);
     for (int64_t k = 0; k < n; k++) {
-        const double x = source_of(at, p, axis, k);
+        const double x = resize_source_f64((ResizeCoordinates)at->coordinate_transformation_mode,
+                                           resize_axis_of(p, axis), (double)k);
         t.outside[k] =
             at->coordinate_transformation_mode == COORD_TF_CROP_AND_RESIZE && !(x >= 0 && x <= (double)(in - 1));
         if (nearest) {
-            t.at[k] = nearest_of(at, x, in);
+            t.at[k] = resize_nearest_f64((ResizeNearest)at->nearest_mode, x, in);
             t.weight[k] = 1;
         } else {
             weigh(at, p, axis, &t, k, x, shrink);

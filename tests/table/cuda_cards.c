@@ -76,7 +76,7 @@ static const Without without[] = {
     { "reduce_prod", "of no integers", true },
     { "reduce_sum", "of no integers", true },
     { "reduce_sum_square", "of no integers", true },
-    { "resize", "grids of neighbours and their weights, made on the host", true },
+    { "resize", "integers between which is interpolated", true },
     { "resize_grad", "grids of neighbours and their weights, made on the host", true },
     { "reverse_sequence", "of files; rarely trained", false },
     { "rnn", "no steps", true },
