@@ -3,7 +3,7 @@
 #include "runtime/cuda/launches_parts.h"
 #include "runtime/cuda/products_parts.h"
 
-enum { BY_LIBRARY, BY_KERNELS, SIDES, PLACE = 256, DRAWN = 2 * sizeof(uint64_t), MORE = 4 };
+enum { BY_LIBRARY, BY_KERNELS, SIDES, PLACE = 256, DRAWN = DRAWS * sizeof(uint64_t), MORE = 5 };
 
 /* One way to run all launches, of which those are compiled that are measured. */
 typedef struct Side {
@@ -111,7 +111,7 @@ static bool find_functions(const Rivals *r, const Side *s, const LaunchKernels *
 typedef struct Places {
     CudaAddress base;
     size_t bytes;
-    CudaAddress *in, *out, product, draws, refused, scratch;
+    CudaAddress *in, *out, product, draws, refused, applied, scratch;
 } Places;
 
 static CudaAddress place(Places *to, size_t bytes)
@@ -138,6 +138,7 @@ static void lay_out(const Launch *l, const LaunchKernels *how, Places *to)
     to->product = l->contraction ? place(to, bytes_of(l->product.type)) : 0;
     to->draws = place(to, DRAWN);
     to->refused = place(to, sizeof(uint32_t));
+    to->applied = place(to, sizeof(uint32_t)); /* not 0, as all that is filled (TRIAL_NUMBERS): late kernels run */
     to->scratch = place(to, how->launch.scratch);
 }
 
@@ -151,6 +152,7 @@ static void end_arguments(const LaunchKernels *how, const Places *at, Arguments 
 {
     add(a, how->launch.draws ? at->draws : 0);
     add(a, how->launch.refuses ? at->refused : 0);
+    add(a, how->launch.late ? at->applied : 0);
     add(a, at->scratch);
 }
 
