@@ -11,7 +11,12 @@ if(TARGET qcc_ops)
         target_include_directories(qcc_level_${name} PRIVATE ${CMAKE_SOURCE_DIR})
         target_compile_definitions(qcc_level_${name} PRIVATE LEVEL=${name})
         # -Wno-pass-failed: clang says which loops calls (libm, fmaf without FMA) keep it from vectorizing
-        target_compile_options(qcc_level_${name} PRIVATE -O3 -fwrapv $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed> ${ARGN})
+        # What sanitizers add to loops that are unrolled takes minutes to compile.
+        set(speed -O3)
+        if(QCC_SANITIZE)
+            set(speed -O1)
+        endif()
+        target_compile_options(qcc_level_${name} PRIVATE ${speed} -fwrapv $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed> ${ARGN})
         if(QCC_HAS_ZERO_LOCALS)
             target_compile_options(qcc_level_${name} PRIVATE -ftrivial-auto-var-init=uninitialized)
         endif()
