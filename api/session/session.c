@@ -164,10 +164,10 @@ static qcc_status call(Call *c)
 
 static Status do_run(Call *c)
 {
-    const Status status = c->waits ? session_wait(c->session->run, &c->result)
-                          : c->what & RUN_HELD
-                              ? fail_as(&c->session->cx->diag, USAGE, NOWHERE, "qcc_run: %u says nothing", RUN_HELD)
-                              : session_run(c->session->run, c->what, &c->result);
+    if (c->what & RUN_HELD)
+        return fail_as(&c->session->cx->diag, USAGE, NOWHERE, "qcc_run: %u says nothing", RUN_HELD);
+    const Status status =
+        c->waits ? session_wait(c->session->run, &c->result) : session_run(c->session->run, c->what, &c->result);
     if (status == INTERRUPTED)
         c->session->stop = 0;
     c->scales = status == OK && session_scaler(c->session->run, &c->scaler);

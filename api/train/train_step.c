@@ -94,19 +94,16 @@ static Status take_back(Trainer *t)
 /* What became of the step that is under way; the one behind it is asked for before that is known, where it may be. */
 static Status look_at_step(Trainer *t)
 {
-    const int64_t rows = t->rows_ahead;
     t->ahead = false;
     if (may_run_ahead(t)) {
         const Status status = ask(t, t->done + 1, true, &t->last);
         if (status == OK) {
-            t->last_rows = rows;
             t->ahead = t->last.applied;
             return t->ahead ? OK : take_back(t);
         }
         if (status != INTERRUPTED)
             return status;
     }
-    t->last_rows = rows;
     return session_wait(t->run, &t->last);
 }
 

@@ -23,8 +23,8 @@ void caller_expect(Caller *c, size_t bytes);
 /* From now on calls draw what a step draws. */
 void caller_begin(Caller *c, uint64_t seed, uint64_t step);
 
-/* Runs a call whose types are known, as a part of that turn of a loop (0: of none), on operands (null: absent), into tensors of the types that the graph says.  What it
- * takes on the way it gives back, and finds again in the next call. */
+/* Runs a call whose types are known, as a part of that turn of a loop (0: of none), on operands (null: absent), into tensors of the
+ * types that the graph says.  What it takes on the way it gives back, and finds again in the next call. */
 Status caller_call(Caller *c, const Node *n, uint32_t turn, const Tensor *const *in, Tensor **out);
 
 /* One of several calls. */

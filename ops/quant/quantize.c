@@ -7,7 +7,7 @@
 #include "ops/quant/float_grid.h"
 #include "ops/quant/quantize_rows.h"
 
-enum { BLOCK = 512, DRAW = 3 };
+enum { BLOCK = 512 };
 
 const char *const quant_roundings[] = { "rne", "sr", "half_up", "half_down", "ceil", "floor", "zero", "away", NULL };
 const char *const quant_masks[] = { "q", "v", "pass", NULL };
@@ -74,8 +74,8 @@ static bool code_type(Infer *q, const Type *zero, DType *code)
 /* What stochastic rounding draws is an operand: a number of [0, 1) for each element. */
 static bool check_rounding(Infer *q, const Type *x, DType code, int rounding)
 {
-    const Type *draw = infer_has(q, DRAW) ? infer_tensor(q, DRAW) : NULL;
-    if (infer_has(q, DRAW) && !draw)
+    const Type *draw = infer_has(q, QUANTIZE_DRAW) ? infer_tensor(q, QUANTIZE_DRAW) : NULL;
+    if (infer_has(q, QUANTIZE_DRAW) && !draw)
         return false;
     if (rounding != ROUND_RNE && rounding != ROUND_SR && dtype_is_float(code))
         infer_fail(q, "rounds to %s by rne or sr", dtype_name(code));
@@ -277,7 +277,7 @@ static Status eval_quantize_linear(Eval *e)
     Quantizer c = { .loops = kernels_codes(e->kernels),
                     .layout = scale_layout_of(x->type, s->type, at->axis, at->block_size),
                     .x = x,
-                    .draw = eval_has(e, DRAW) ? e->in[DRAW] : NULL,
+                    .draw = eval_has(e, QUANTIZE_DRAW) ? e->in[QUANTIZE_DRAW] : NULL,
                     .y = eval_out(e, 0),
                     .scale = integer ? NULL : eval_f32(e, 1),
                     .scale_f64 = integer ? eval_f64(e, 1) : NULL,
@@ -451,7 +451,7 @@ static Node *sample_quantize_linear(Build *b, Rng *rng, int variant)
         ins[2] = sample_zero(b, rng, code, &d);
     sample_ours(&at, code, rng, variant);
     if (at.rounding == ROUND_SR)
-        ins[DRAW] = sample_tensor(b, rng, F32, d.rank, d.dims, 0, 0.999);
+        ins[QUANTIZE_DRAW] = sample_tensor(b, rng, F32, d.rank, d.dims, 0, 0.999);
     return build_node(b, OP_quantize_linear, &at, at.rounding == ROUND_SR ? 4 : zero ? 3 : 2, ins);
 }
 
@@ -483,9 +483,9 @@ static bool iterate_scaled(const Node *n, Arena *arena, Iteration *to, int64_t a
         return false;
     reach_axes(to, arena, &to->in[0], y->rank, 0);
     reach_axes(to, arena, &to->out[0], y->rank, 0);
-    if (n->n_in > DRAW && in(n, DRAW))
-        reach_axes(to, arena, &to->in[DRAW], y->rank, 0);
-    for (int i = 1; i < n->n_in && i < DRAW; i++)
+    if (n->n_in > QUANTIZE_DRAW && in(n, QUANTIZE_DRAW))
+        reach_axes(to, arena, &to->in[QUANTIZE_DRAW], y->rank, 0);
+    for (int i = 1; i < n->n_in && i < QUANTIZE_DRAW; i++)
         if (in(n, i)) {
             Access *a = reach_affine(to, arena, &to->in[i], in(n, i)->type->rank);
             if (layout.per_axis)
@@ -522,7 +522,7 @@ const OpDef op_quantize_linear = {
     .access.kind = ACCESS_ROW,
     .access.iterate = iterate_quantize,
     .access.kernels = kernels_quantize_linear,
-    .amp = { AMP_X, AMP_X, 1u << 1 | 1u << DRAW, REASON_MEANING, NULL },
+    .amp = { AMP_X, AMP_X, 1u << 1 | 1u << QUANTIZE_DRAW, REASON_MEANING, NULL },
     .quant = { .in = { QUANT_NEVER }, .out = { QUANT_NEVER }, .quantizes = true },
     .onnx = { "QuantizeLinear", 28, NULL },
 };

@@ -14,11 +14,6 @@ static size_t told_bytes(void)
     return (COMMIT_TOLD + COMMIT_NUMBERS) * sizeof(uint64_t);
 }
 
-static size_t flag_bytes(const ProgramRunner *p)
-{
-    return (size_t)p->program->n_launches * sizeof(uint32_t);
-}
-
 static Commit *commit_of(const ProgramRunner *p)
 {
     return &launches_of(p)->commit;
@@ -52,7 +47,7 @@ static const char *why_host(const ProgramRunner *p)
 static void open_answers(ProgramRunner *p, Commit *c)
 {
     Device *device = launches_of(p)->device;
-    c->bytes = told_bytes() + flag_bytes(p);
+    c->bytes = told_bytes() + refused_bytes(p);
     for (int i = 0; i < COMMIT_ANSWERS; i++) {
         void *pinned = NULL;
         if (device_well(device) &&
@@ -70,10 +65,10 @@ void commit_open(ProgramRunner *p, bool refuses)
     l->commit.why = why_host(p);
     if (!refuses && l->kernels->commit < 0)
         return;
-    l->told = space_of(p)->does->take(space_of(p), told_bytes() + flag_bytes(p));
+    l->told = space_of(p)->does->take(space_of(p), told_bytes() + refused_bytes(p));
     l->refused = (char *)l->told + told_bytes();
     space_write(space_of(p), l->told, first, sizeof first);
-    space_of(p)->does->zero(space_of(p), l->refused, flag_bytes(p));
+    space_of(p)->does->zero(space_of(p), l->refused, refused_bytes(p));
 }
 
 void commit_close(ProgramRunner *p)

@@ -47,11 +47,6 @@ static void settle(ProgramRunner *p, char *at)
     (void)at;
 }
 
-static size_t refused_bytes(const ProgramRunner *p)
-{
-    return (size_t)p->program->n_launches * sizeof(uint32_t);
-}
-
 static bool may_refuse(const ProgramRunner *p, int from, int end)
 {
     bool any = false;

@@ -102,6 +102,12 @@ static inline Space *space_of(const ProgramRunner *p)
     return p->room->space;
 }
 
+/* Of what launches refuse, a u32 each. */
+static inline size_t refused_bytes(const ProgramRunner *p)
+{
+    return (size_t)p->program->n_launches * sizeof(uint32_t);
+}
+
 /* ---- launches.c ---- */
 
 /* Says that values refused a launch, of the step of that number (0: of no step that a device commits), and that nothing is

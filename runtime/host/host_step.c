@@ -63,7 +63,7 @@ static bool plan(Values *v, int graph, const EngineStep *step, int *n)
 Status host_step(Values *v, int graph, const EngineStep *step, bool *taken)
 {
     Loaded *l = v->graphs[graph];
-    RunnerStep s = { .asked = step, .copies = v->copies };
+    RunnerStep s = { .asked = step };
     *taken = plan(v, graph, step, &s.n_copies);
     TRY(space_status(v->space));
     if (!*taken)

@@ -114,8 +114,7 @@ Status session_bind_next(Session *s, const char *name, const Tensor *value);
 void session_forget_next(Session *s);
 
 /* Whom to tell, once a step runs and before anybody waits for it: there is time then to bind what the next one reads.  What fails
- * there says so when it is wanted.  Where
- * values do not travel nobody is told; null: nobody. */
+ * there says so when it is wanted.  Where values do not travel nobody is told; null: nobody. */
 void session_while_it_runs(Session *s, void (*meanwhile)(void *user), void *user);
 
 /* Whether the next step reads what session_bind_next gave that input before the last one. */

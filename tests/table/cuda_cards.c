@@ -77,7 +77,7 @@ static const Without without[] = {
     { "reduce_sum", "of no integers", true },
     { "reduce_sum_square", "of no integers", true },
     { "resize", "integers between which is interpolated", true },
-    { "resize_grad", "grids of neighbours and their weights, made on the host", true },
+    { "resize_grad", "numbers that have no axis", true },
     { "reverse_sequence", "of files; rarely trained", false },
     { "rnn", "no steps", true },
     { "rnn_grad", "no steps", true },

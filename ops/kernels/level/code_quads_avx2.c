@@ -247,7 +247,7 @@ static inline __m256i four_codes(const Bounds *b, __m256i low, __m256i high)
 /* Bytes first to first + n of a vector, n less than sixteen, a power of two of them at a time. */
 static inline void put_some(u8 *to, __m128i codes, size_t first, size_t n)
 {
-    u8 bytes[2 * WIDTH];
+    u8 bytes[WIDTH];
     _mm_storeu_si128((__m128i *)(void *)bytes, codes);
     const u8 *from = bytes + first;
     for (size_t some = WIDTH / 2; some; some /= 2)
