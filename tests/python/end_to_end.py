@@ -14,13 +14,12 @@ import onnx
 import onnxruntime
 
 sys.dont_write_bytecode = True
-from deployed import run  # noqa: E402
+from deployed import EXACT, run  # noqa: E402
 
 BATCHES = 40
 INT8 = "session.qdqisint8allowed"
-# Without VNNI two products of u8 and i8 are summed in 16 bits, which saturate.  The option takes other kernels, for data of u8;
-# for data of i8 there are none, and it loads no file in which a weight has two readers: weights have a bit less there.
-EXACT = "session.x64quantprecision"
+# Without VNNI, EXACT takes kernels that do not saturate for data of u8; for data of i8 there are none, and it loads no file in
+# which a weight has two readers: weights have a bit less there.
 VNNI = any("vnni" in line for line in open("/proc/cpuinfo") if line.startswith("flags"))
 INTEGERS = {"Conv", "Gemm", "MatMul", "Add", "Mul", "MaxPool", "AveragePool", "GlobalAveragePool", "Concat", "Flatten",
             "Reshape", "Transpose", "Slice", "Squeeze", "Sigmoid", "LeakyRelu"}
