@@ -368,25 +368,12 @@ static bool change(Node *n, Absorb *a)
     return met ? met->absorb(n, a) : sink_below(n, a) || sink_below_line(n, a);
 }
 
-/* The nodes of the list: what is built while they are visited is not among them, what is taken out has no readers. */
-static Node **nodes_of(const Graph *g, Arena *arena, size_t *n)
-{
-    *n = 0;
-    for (const Node *k = g->first; k; k = k->next)
-        ++*n;
-    Node **nodes = NEWS(arena, Node *, *n + 1);
-    *n = 0;
-    for (Node *k = g->first; k; k = k->next)
-        nodes[(*n)++] = k;
-    return nodes;
-}
-
 static Status absorb_transposes(Graph *g, PassRun *run)
 {
     Absorb a = { run, OK };
     for (bool changed = true; changed && a.status == OK;) {
         size_t n;
-        Node **nodes = nodes_of(g, run->scratch, &n);
+        Node **nodes = pass_nodes(g, run->scratch, &n);
         changed = false;
         for (size_t i = 0; i < n; i++)
             if (nodes[i]->uses && !node_is_input(nodes[i]))
