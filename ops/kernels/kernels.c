@@ -4,7 +4,14 @@
 
 #include "ops/kernels/level/level.h"
 
-#if defined(__x86_64__)
+/* A build for fuzzing, and one for races, has the base level alone. */
+#if defined(__x86_64__) && !defined(QCC_BASE_ALONE)
+#define HAS_X86_LEVELS
+#elif defined(__aarch64__) && !defined(QCC_BASE_ALONE)
+#define HAS_ARM_LEVELS
+#endif
+
+#if defined(HAS_X86_LEVELS)
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -68,7 +75,7 @@ static bool gains_by_v4bf16(void)
     return has_v4bf16() && !__builtin_cpu_is("intel");
 }
 
-#elif defined(__aarch64__)
+#elif defined(HAS_ARM_LEVELS)
 #include <sys/auxv.h>
 
 static bool has_i8mm(void)
@@ -87,22 +94,22 @@ static const struct {
     bool (*is_there)(void), (*gains)(void);
     const Kernels *kernels;
 } by_speed[] = {
-#if defined(__x86_64__)
+#if defined(HAS_X86_LEVELS)
     { has_v4amx, has_v4amx, &kernels_v4amx },
     { has_v4bf16, gains_by_v4bf16, &kernels_v4bf16 },
     { has_v4vnni, has_v4vnni, &kernels_v4vnni },
     { has_v4, has_v4, &kernels_v4 },
     { has_v3vnni, has_v3vnni, &kernels_v3vnni },
     { has_v3, has_v3, &kernels_v3 },
-#elif defined(__aarch64__)
+#elif defined(HAS_ARM_LEVELS)
     { has_i8mm, has_i8mm, &kernels_i8mm },
 #endif
     { is_always_there, is_always_there, &kernels_base },
 };
 
-#if defined(__x86_64__)
+#if defined(HAS_X86_LEVELS)
 const char *const kernels_levels[] = { "base", "v3", "v3vnni", "v4", "v4vnni", "v4bf16", "v4amx", NULL };
-#elif defined(__aarch64__)
+#elif defined(HAS_ARM_LEVELS)
 const char *const kernels_levels[] = { "base", "i8mm", NULL };
 #else
 const char *const kernels_levels[] = { "base", NULL };
@@ -229,7 +236,7 @@ const PairLoops *kernels_pairs_bf16(const Kernels *level)
  * take microseconds where a machine is virtual. */
 static const Kernels *with_storage(void)
 {
-#if defined(__x86_64__)
+#if defined(HAS_X86_LEVELS)
     if (has_v3())
         return has_v4() ? &kernels_v4 : &kernels_v3;
 #endif
