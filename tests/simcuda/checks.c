@@ -70,11 +70,38 @@ void check_wrote(CudaAddress at, size_t bytes)
     memset(shadow_of(b)->written + ((char *)(uintptr_t)at - b->at), 1, bytes);
 }
 
+/* ---- what was refused ---- */
+
+/* Flags that launches set which values refused.  What these were to make nobody wrote, and what is behind them reads it: no mistake,
+ * as long as a flag stands, and nobody was told of it. */
+enum { MOST_FLAGS = 64 };
+static const unsigned *flags[MOST_FLAGS];
+static int n_flags;
+
+void check_refused(const unsigned *flag)
+{
+    for (int i = 0; i < n_flags; i++)
+        if (flags[i] == flag)
+            return;
+    if (*flag && n_flags < MOST_FLAGS)
+        flags[n_flags++] = flag;
+}
+
+static bool behind_refusal(void)
+{
+    for (int i = 0; i < n_flags; i++) {
+        if (dram_holds((uintptr_t)flags[i], sizeof **flags) && *flags[i])
+            return true;
+        flags[i--] = flags[--n_flags];
+    }
+    return false;
+}
+
 bool check_is_written(CudaAddress at, size_t bytes)
 {
     Block *b = dram_block((void *)(uintptr_t)at);
     const char *from = b->shadow ? b->shadow->written + ((char *)(uintptr_t)at - b->at) : NULL;
-    return world.unwatched || !from || !memchr(from, 0, bytes);
+    return world.unwatched || !from || !memchr(from, 0, bytes) || behind_refusal();
 }
 
 void check_copied(CudaAddress to, CudaAddress from, size_t bytes)
@@ -179,7 +206,7 @@ static void check_shadow(Shadow *s, size_t at, size_t bytes, int how, unsigned l
                          const char *what)
 {
     for (size_t i = at; how & SIM_READS && i < at + bytes; i++)
-        if (!s->written[i])
+        if (!s->written[i] && !behind_refusal())
             refuse(E_LAUNCH_FAILED, line, from, "reads byte %zu of %s, which nobody wrote", i, what);
     for (size_t g = at / GRANULE; g * GRANULE < at + bytes; g++) {
         unsigned char mask = 0;

@@ -379,12 +379,12 @@ template <class... A> static int sim_count(void (*)(A...))
 #define SIM_SECTION(who)                                                                                               \
     extern "C" __attribute__((weak, visibility("hidden"))) char __start_simshared_##who[], __stop_simshared_##who[];
 
-// Kernel `number`, whose blocks have `most` threads at most.
-#define SIM_KERNEL(number, name, most)                                                                                 \
+// Kernel `number`, whose blocks have `most` threads at most; parameter `flag` says that values refused it.
+#define SIM_KERNEL(number, name, most, flag)                                                                                 \
     SIM_SECTION(number)                                                                                                \
     SIM_QUIET static const SimKernel *sim_kernel_##number()                                                                      \
     {                                                                                                                  \
-        static const SimKernel kernel = { #name, sim_parameters(name), sim_count(name), most,                          \
+        static const SimKernel kernel = { #name, sim_parameters(name), sim_count(name), most, flag,                    \
                                           __start_simshared_##number, __stop_simshared_##number,                      \
                                           [](void **a) SIM_QUIET { sim_call(name, a); } };                                       \
         return &kernel;                                                                                                \

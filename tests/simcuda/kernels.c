@@ -393,6 +393,11 @@ int kernel_run(const Op *op)
     watch(true);
     run_blocks(op);
     watch(false);
+    if (run.kernel->refused >= 0) {
+        const unsigned *flag;
+        memcpy(&flag, run.arguments[run.kernel->refused], sizeof flag);
+        check_refused(flag);
+    }
     free(run.dynamic);
     if (!run.failed && dram_spoilt(run.kernel->name))
         run.failed = E_ILLEGAL_ADDRESS;

@@ -197,7 +197,8 @@ static char *source_of(const Scan *s, bool checked)
     fprintf(f, "%s#include \"simcuda/kernel.hpp\"\n#line 1 \"kernels.cu\"\n%s\n#line 1 \"the kernels of kernels.cu\"\n",
             checked ? "#define SIM_CHECKED 1\n" : "", s->text);
     for (int i = 0; i < s->n; i++)
-        fprintf(f, "SIM_KERNEL(%d, %s, %d)\n", i, s->kernels[i].name, s->kernels[i].most_threads);
+        fprintf(f, "SIM_KERNEL(%d, %s, %d, %d)\n", i, s->kernels[i].name, s->kernels[i].most_threads,
+                s->kernels[i].refused);
     fprintf(f, "SIM_MODULE(%d, ", s->n);
     for (int i = 0; i < s->n; i++)
         fprintf(f, "sim_kernel_%d(), ", i);

@@ -51,6 +51,9 @@ void end_thread(void);
 void check_touch(const void *at, size_t bytes, int how, int line, const void *from);
 void check_misaligned(const void *at, size_t bytes, int line);
 
+/* A launch may have set this flag, as values refused it. */
+void check_refused(const unsigned *flag);
+
 /* Shared memory holds nothing when a block begins. */
 void check_block(void);
 

@@ -71,11 +71,26 @@ static void copy_to(Scanner *s, const char *end)
     s->at = end;
 }
 
-static void add_kernel(Scanner *s, const char *name, size_t n)
+/* Which of the parameters is the flag of values that refuse. */
+static int flag_among(const char *parameters)
+{
+    static const char flag[] = "u32 *refused";
+    const size_t n = strlen(flag);
+    int number = 0;
+    for (const char *at = parameters; *at && *at != ')'; at++) {
+        const bool first = at == parameters || at[-1] == ',' || (at[-1] == ' ' && at[-2] == ',');
+        number += *at == ',';
+        if (first && strncmp(at, flag, n) == 0)
+            return number;
+    }
+    return -1;
+}
+
+static void add_kernel(Scanner *s, const char *name, size_t n, const char *parameters)
 {
     Scan *f = s->found;
     f->kernels = realloc(f->kernels, (size_t)(f->n + 1) * sizeof *f->kernels);
-    f->kernels[f->n++] = (ScannedKernel){ strndup(name, n), s->bounds };
+    f->kernels[f->n++] = (ScannedKernel){ strndup(name, n), s->bounds, flag_among(parameters) };
 }
 
 /* extern __shared__ T name[]; at `word`, which is the __shared__. */
@@ -131,7 +146,7 @@ static const char *read_word(Scanner *s, const char *at)
         return next + strcspn(next, ")");
     } else if (s->is_global && s->depth == 0 && *next == '(' && !word_is(at, n, "__attribute__")) {
         if (s->is_c || s->c_blocks)
-            add_kernel(s, at, n);
+            add_kernel(s, at, n, next + 1);
         s->inside = s->is_c || s->c_blocks ? s->found->n - 1 : -1;
         s->is_global = false;
     }

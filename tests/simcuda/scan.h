@@ -7,6 +7,7 @@
 typedef struct ScannedKernel {
     char *name;
     int most_threads; /* of __launch_bounds__; 0: none said */
+    int refused;      /* the parameter `u32 *refused`, which is set where values refuse a launch; below 0: none */
 } ScannedKernel;
 
 typedef struct Scan {

@@ -25,6 +25,7 @@ typedef struct SimKernel {
     const SimParameter *parameters;
     int n;
     int most_threads;              /* of a block, as __launch_bounds__ says; 0: it does not */
+    int refused;                   /* parameter: a flag that it sets where values refuse it; below 0: there is none */
     char *shared, *shared_end;     /* its own static shared memory */
     void (*run)(void **arguments); /* one thread of it */
 } SimKernel;

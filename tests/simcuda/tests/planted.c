@@ -198,9 +198,47 @@ static void without_checks(void **state)
     hunt("off", false);
 }
 
+/* Kernels behind one that values refused read what it did not write, as long as nobody was told of it. */
+static void behind_a_refusal(void **state)
+{
+    static const char text[] = "typedef unsigned u32;\n"
+                               "extern \"C\" __global__ void pick(const int *at, float *y, u32 *refused)\n"
+                               "{\n    if (*at) *refused = 1; else *y = 1;\n}\n"
+                               "extern \"C\" __global__ void twice(const float *y, float *z) { *z = *y + *y; }\n";
+    enum { REFUSES = 1, TOLD = 0 };
+    const int at = REFUSES, none = TOLD;
+    Bench b;
+    (void)state;
+    setenv("QCC_SIM_CHECKS", "on", 1);
+    bench_open(&b);
+    CudaLoaded *m = bench_module(&b, text);
+    CudaFunction *pick = bench_kernel(&b, m, "pick"), *twice = bench_kernel(&b, m, "twice");
+    CudaAddress where = bench_alloc(&b, 4), y = bench_alloc(&b, 4), z = bench_alloc(&b, 4),
+                refused = bench_alloc(&b, 4);
+    bench_write(&b, where, &at, sizeof at);
+    bench_write(&b, refused, &none, sizeof none);
+    assert_int_equal(bench_run(&b, pick, 1, 1, (void *[]){ &where, &y, &refused }), CUDA_OK);
+    assert_int_equal(bench_run(&b, twice, 1, 1, (void *[]){ &y, &z }), CUDA_OK);
+    bench_write(&b, refused, &none, sizeof none);
+    assert_int_equal(bench_run(&b, twice, 1, 1, (void *[]){ &y, &z }), FAILED);
+    assert_non_null(strstr(b.report(), "which nobody wrote"));
+    b.forget();
+    bench_write(&b, where, &none, sizeof none); /* a flag that is not set changes nothing */
+    const CudaAddress fresh = bench_alloc(&b, 4);
+    assert_int_equal(bench_run(&b, pick, 1, 1, (void *[]){ &where, &y, &refused }), CUDA_OK);
+    assert_int_equal(bench_run(&b, twice, 1, 1, (void *[]){ &y, &z }), CUDA_OK);
+    assert_int_equal(bench_run(&b, twice, 1, 1, (void *[]){ (void *)&fresh, &z }), FAILED);
+    b.forget();
+    assert_int_equal(b.cu.give_back(where) | b.cu.give_back(y) | b.cu.give_back(z) | b.cu.give_back(refused) |
+                         b.cu.give_back(fresh) | b.cu.unload(m),
+                     CUDA_OK);
+    bench_close(&b);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(with_checks), cmocka_unit_test(without_checks) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(with_checks), cmocka_unit_test(without_checks),
+                                        cmocka_unit_test(behind_a_refusal) };
     if (!bench_there())
         return 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
