@@ -39,18 +39,21 @@ typedef struct LaunchKernels {
 
 /* With what is late come two kernels more, by which a device decides whether a step is applied; they take pointers alone.
  *
- *     decide(asked, refused, told): one block.  `asked` are u64: how many numbers, how many flags there are in `refused`, and of
- *         each number its address, its bytes, and the bits of its exponent (0: it need not be finite).  Word COMMIT_APPLIED of
- *         `told`, which are u64, becomes 1 where no flag is set, the numbers are finite, and COMMIT_HELD is 0; else it becomes 0,
- *         and COMMIT_HELD 1, so that no step behind this one is applied.  From word COMMIT_TOLD on are the numbers' bytes.
- *     move(moves, applied): so many blocks, each of which copies one piece where `applied` is not 0.  `moves` are u64, of each
- *         piece to where, from where, and how many bytes. */
+ *     decide(asked, refused, told): one block.  `asked` are u64: how many numbers, how many flags there are in `refused`, the
+ *         address of a bool that says whether the step is applied (0: there is none), and of each number its address, its bytes,
+ *         and the bits of its exponent (0: it need not be finite).  Word COMMIT_COUNTS of `told`, which are u64, becomes 1 where no
+ *         flag is set, the numbers are finite, and COMMIT_HELD is 0; COMMIT_APPLIED where the bool says so, too.  Else they
+ *         become 0.  Where COMMIT_APPLIED does, COMMIT_HELD becomes 1, so that no step behind this one counts.  From word
+ *         COMMIT_TOLD on are the numbers' bytes.
+ *     move(moves, told): so many blocks, each of which copies one piece where a word of `told` is not 0.  `moves` are u64, of each
+ *         piece to where, from where, how many bytes, and which word. */
 enum {
-    COMMIT_NUMBERS = 8, /* most */
+    COMMIT_NUMBERS = 16, /* most */
     COMMIT_APPLIED = 0,
     COMMIT_HELD = 1,
     COMMIT_ALWAYS = 2, /* is 1: what late launches look at where the host decides */
-    COMMIT_TOLD = 3,
+    COMMIT_COUNTS = 3, /* what a step leaves that is not applied is committed, too */
+    COMMIT_TOLD = 4,
     COMMIT_DECIDERS = 32, /* threads */
     COMMIT_MOVERS = 256,
     COMMIT_PIECE = 1 << 16 /* bytes of a piece, most */

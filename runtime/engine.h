@@ -107,22 +107,31 @@ typedef struct EngineRun {
     const ValueAt *inputs; /* what each input of the graph reads */
 } EngineRun;
 
-/* A step that a device runs and commits by itself: it is applied where nothing refused it and the numbers that have to be finite
- * are. */
-enum { STEP_NUMBERS = 4 };
+/* A number that is told of a step: an element of a result. */
+typedef struct StepNumber {
+    int result, element; /* -1: none */
+    bool needed;         /* without it the step is not taken; else it is told where the result has one element */
+    bool finite;         /* it has to be */
+} StepNumber;
+
+/* A step that a device runs and commits by itself: it is applied where nothing refused it, the numbers that have to be finite
+ * are, and the step itself says so.  Of one that says it is not, `n_always` moves are made all the same. */
+enum { STEP_NUMBERS = 16 };
 typedef struct EngineStep {
-    int n_numbers;             /* that are told of it, STEP_NUMBERS at most */
-    int numbers[STEP_NUMBERS]; /* results; -1: none */
-    bool finite[STEP_NUMBERS]; /* which have to be */
-    int n_moves;
-    const ValueMove *moves; /* of results of the graph to kept values: the commit */
+    int n_numbers; /* that are told of it, STEP_NUMBERS at most */
+    StepNumber numbers[STEP_NUMBERS];
+    bool says;   /* whether it is applied, by */
+    int applied; /* this result, a bool */
+    int n_moves, n_always;
+    const ValueMove *moves; /* of results of the graph to kept values: the commit, first those that are always made */
 } EngineStep;
 
 /* What became of one. */
 typedef struct EngineTold {
     bool applied;
-    bool there[STEP_NUMBERS]; /* numbers of one element */
+    bool there[STEP_NUMBERS];
     double numbers[STEP_NUMBERS];
+    int64_t integers[STEP_NUMBERS]; /* numbers of a type of integers */
 } EngineTold;
 
 typedef struct EngineStats {

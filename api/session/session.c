@@ -128,8 +128,6 @@ typedef struct Call {
     unsigned what;
     bool waits;
     RunResult result;
-    ScalerState scaler;
-    bool scales;
     float *flat;
     const float *flat_in;
     size_t n;
@@ -170,7 +168,8 @@ static Status do_run(Call *c)
         c->waits ? session_wait(c->session->run, &c->result) : session_run(c->session->run, c->what, &c->result);
     if (status == INTERRUPTED)
         c->session->stop = 0;
-    c->scales = status == OK && session_scaler(c->session->run, &c->scaler);
+    if (status == OK && c->what == RUN_OBSERVE)
+        (void)session_scaler(c->session->run, &c->result.scaler);
     return status;
 }
 
@@ -191,8 +190,8 @@ static qcc_status run(Call *c, qcc_result *result)
                              .lr = r->has_rate ? r->rate : NAN,
                              .loss_scale = r->has_scale ? r->scale : NAN,
                              .next_loss_scale = r->has_scale ? r->next_scale : NAN,
-                             .applied_steps = c->scales ? (uint64_t)c->scaler.applied : 0,
-                             .skipped_steps = c->scales ? (uint64_t)c->scaler.skipped : 0,
+                             .applied_steps = (uint64_t)r->scaler.applied,
+                             .skipped_steps = (uint64_t)r->scaler.skipped,
                              .first_bad = r->first_bad,
                              .finite_loss = !r->has_loss || isfinite(r->loss) };
     memcpy(result, &all, all.size);

@@ -63,7 +63,7 @@ static Status ask(Trainer *t, int64_t at, bool later, RunResult *told)
     if (!t->batch.rows)
         return OK;
     TRY(train_bind_rest(t->step, t->run, &t->cx->scratch, &t->data, &t->batch));
-    if (at == t->done) {
+    if (at == t->done) { /* nothing is under way */
         TRY(train_shadow_begin(t));
         TRY(train_codes_begin(t));
         t->scales = session_scaler(t->run, &t->scaler_before);
@@ -110,6 +110,7 @@ static Status look_at_step(Trainer *t)
 static void count(Trainer *t)
 {
     t->done++;
+    t->scaler = t->last.scaler;
     t->skipped += !t->last.applied;
     t->skipped_in_a_row = t->last.applied ? 0 : t->skipped_in_a_row + 1;
     if (!t->last.applied)
@@ -121,6 +122,7 @@ static void count(Trainer *t)
 Status train_step(Trainer *t, bool *over)
 {
     const bool later = session_runs_on(t->run);
+    t->scaler_before = t->scaler;
     if (!t->ahead)
         TRY(ask(t, t->done, later, &t->last));
     *over = !t->batch.rows;
@@ -130,7 +132,6 @@ Status train_step(Trainer *t, bool *over)
     if (later)
         TRY(look_at_step(t));
     TRY(train_shadow_end(t));
-    session_scaler(t->run, &t->scaler);
     count(t);
     return OK;
 }

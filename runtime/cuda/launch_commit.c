@@ -131,21 +131,39 @@ static uint64_t exponent_of(DType d)
     return d == F32 ? 0x7f800000 : d == F64 ? 0x7ff0000000000000 : d == F16 ? 0x7c00 : d == BF16 ? 0x7f80 : 0;
 }
 
-/* A number of one element among the results; null: there is none. */
-static const Tensor *number_of(const ProgramRunner *p, int result)
+/* The result that a number is an element of; null: there is none. */
+static const Tensor *number_of(const ProgramRunner *p, const StepNumber *number)
 {
-    const Tensor *t = result < 0 ? NULL : program_settled(&p->runner, result);
-    return t && t->type->kind == TYPE_TENSOR && tensor_elements(t) == 1 ? t : NULL;
+    const Tensor *t = number->result < 0 ? NULL : program_settled(&p->runner, number->result);
+    if (!t || t->type->kind != TYPE_TENSOR)
+        return NULL;
+    const int64_t n = tensor_elements(t);
+    return (number->needed ? n > number->element : n == 1) ? t : NULL;
+}
+
+static size_t number_bytes(const Tensor *t)
+{
+    return t->bytes / (size_t)tensor_elements(t);
+}
+
+/* The bool that says whether a step is applied; null: there is none. */
+static const Tensor *saying_of(const ProgramRunner *p, const EngineStep *step)
+{
+    const Tensor *t = step->says ? number_of(p, &(StepNumber){ .result = step->applied }) : NULL;
+    return t && t->type->dtype == BOOL ? t : NULL;
 }
 
 bool commit_decides(const ProgramRunner *p, const EngineStep *step)
 {
-    if (commit_of(p)->why)
+    if (commit_of(p)->why || (step->says && !saying_of(p, step)))
         return false;
     for (int i = 0; i < step->n_numbers; i++) {
-        const Tensor *t = number_of(p, step->numbers[i]);
-        if (t && (t->bytes > sizeof(uint64_t) ||
-                  (step->finite[i] && dtype_is_float(t->type->dtype) && !exponent_of(t->type->dtype))))
+        const StepNumber *number = &step->numbers[i];
+        const Tensor *t = number_of(p, number);
+        if (!t && number->needed)
+            return false;
+        if (t && (number_bytes(t) > sizeof(uint64_t) ||
+                  (number->finite && dtype_is_float(t->type->dtype) && !exponent_of(t->type->dtype))))
             return false;
     }
     return true;
@@ -157,20 +175,23 @@ static void ask(ProgramRunner *p, const EngineStep *step, CommitAnswer *answer)
     uint64_t n = 0;
     w->n = 0;
     for (int i = 0; i < step->n_numbers; i++) {
-        const Tensor *t = number_of(p, step->numbers[i]);
+        const Tensor *t = number_of(p, &step->numbers[i]);
         answer->types[i] = t ? t->type : NULL;
         n += t != NULL;
     }
     answer->n = step->n_numbers;
+    const Tensor *says = saying_of(p, step);
     add_word(p, w, n);
     add_word(p, w, (uint64_t)p->program->n_launches);
+    add_word(p, w, says ? device_address(says->data) : 0);
     for (int i = 0; i < step->n_numbers; i++) {
-        const Tensor *t = number_of(p, step->numbers[i]);
+        const StepNumber *number = &step->numbers[i];
+        const Tensor *t = number_of(p, number);
         if (!t)
             continue;
-        add_word(p, w, device_address(t->data));
-        add_word(p, w, t->bytes);
-        add_word(p, w, step->finite[i] ? exponent_of(t->type->dtype) : 0);
+        add_word(p, w, device_address(t->data) + (size_t)number->element * number_bytes(t));
+        add_word(p, w, number_bytes(t));
+        add_word(p, w, number->finite ? exponent_of(t->type->dtype) : 0);
     }
     settle_words(p, w);
 }
@@ -186,6 +207,7 @@ static void move(ProgramRunner *p, const RunnerStep *step)
             add_word(p, w, device_address(copy->to->data) + at);
             add_word(p, w, device_address(copy->from->data) + at);
             add_word(p, w, left < COMMIT_PIECE ? left : COMMIT_PIECE);
+            add_word(p, w, copy->always ? COMMIT_COUNTS : COMMIT_APPLIED);
         }
     }
     settle_words(p, w);
@@ -214,8 +236,8 @@ void commit_decide(const ProgramRunner *p)
 void commit_move(const ProgramRunner *p)
 {
     const DeviceLaunches *l = launches_of(p);
-    CudaAddress moves = device_address(l->commit.moves.at), applied = device_address(commit_applied(p));
-    launch(p, l->commit.move, l->commit.moves.n / 3, COMMIT_MOVERS, (void *[]){ &moves, &applied });
+    CudaAddress moves = device_address(l->commit.moves.at), told = device_address(l->told);
+    launch(p, l->commit.move, l->commit.moves.n / 4, COMMIT_MOVERS, (void *[]){ &moves, &told });
 }
 
 /* ---- steps ---- */
@@ -268,6 +290,8 @@ static void take_numbers(const CommitAnswer *answer, EngineTold *told)
             continue;
         const Tensor number = { .type = answer->types[i], .data = numbers++, .bytes = sizeof *numbers };
         told->numbers[i] = tensor_get_f64(&number, 0);
+        if (!dtype_is_float(answer->types[i]->dtype))
+            told->integers[i] = tensor_get_i64(&number, 0);
     }
 }
 

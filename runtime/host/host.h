@@ -16,6 +16,7 @@ typedef struct GraphRunner GraphRunner;
 typedef struct StepCopy {
     Tensor *to;
     const Tensor *from;
+    bool always; /* of a step that is not applied, but counts, too */
 } StepCopy;
 
 /* A step that a runner commits by itself. */

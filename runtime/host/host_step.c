@@ -7,14 +7,14 @@
 #include "runtime/host/host_parts.h"
 
 /* What a move copies where a step is applied; false: it would read what a kept value was. */
-static bool add_copy(Values *v, Tensor *to, const Tensor *from, int *n)
+static bool add_copy(Values *v, Tensor *to, const Tensor *from, bool always, int *n)
 {
     if (to == from)
         return true;
     if (from->refs < LENT) /* not the runner's own */
         return false;
     if (to->bytes)
-        v->copies[(*n)++] = (StepCopy){ to, from };
+        v->copies[(*n)++] = (StepCopy){ to, from, always };
     return true;
 }
 
@@ -28,12 +28,12 @@ static bool add_late(Values *v, Loaded *l, const ValueMove *move, int late, Tens
     }
     v->late[late] = l->runner->does->apart(l->runner, late);
     if (to->bytes)
-        v->copies[(*n)++] = (StepCopy){ to, v->late[late] };
+        v->copies[(*n)++] = (StepCopy){ .to = to, .from = v->late[late] };
     return true;
 }
 
-/* Where a move of a result goes; false: it cannot be said beforehand. */
-static bool add_move(Values *v, int graph, const ValueMove *move, int *n)
+/* Where a move of a result goes; false: it cannot be said beforehand.  What is late is made of a step that is applied alone. */
+static bool add_move(Values *v, int graph, const ValueMove *move, bool always, int *n)
 {
     Loaded *l = v->graphs[graph];
     const Node *made = move->from.graph == graph ? graph_result(l->x.graph, move->from.at) : NULL;
@@ -42,9 +42,9 @@ static bool add_move(Values *v, int graph, const ValueMove *move, int *n)
     if (!to || !space_holds(v->space, to->type))
         return false;
     if (late >= 0)
-        return add_late(v, l, move, late, to, n);
+        return !always && add_late(v, l, move, late, to, n);
     const Tensor *from = l->runner->does->settled(l->runner, move->from.at);
-    return from && from->type == to->type && add_copy(v, to, from, n);
+    return from && from->type == to->type && add_copy(v, to, from, always, n);
 }
 
 static bool plan(Values *v, int graph, const EngineStep *step, int *n)
@@ -55,7 +55,7 @@ static bool plan(Values *v, int graph, const EngineStep *step, int *n)
     memset(v->late, 0, (size_t)v->cap_late * sizeof *v->late);
     host_expect_moves(v, step->n_moves);
     for (int i = 0; i < step->n_moves; i++)
-        if (!add_move(v, graph, &step->moves[i], n))
+        if (!add_move(v, graph, &step->moves[i], i < step->n_always, n))
             return false;
     return true;
 }

@@ -54,6 +54,7 @@ typedef struct RunResult {
     double scale, next_scale; /* of the gradients of this step; of the next one's */
     int64_t found;         /* bits of ops/update/scaler.h: what was not finite, and whether the scale can still help */
     const char *first_bad; /* the trained state with the first gradient that was not finite; null: none */
+    ScalerState scaler;    /* as the run left it */
 } RunResult;
 
 /* A graph that was made again. */

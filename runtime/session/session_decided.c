@@ -10,27 +10,30 @@ bool decided_may(const Session *s)
     bool pending = s->has_sums;
     for (size_t i = 0; i < s->n_states; i++)
         pending = pending || s->states[i].has_pending;
-    return s->engine->step && !s->scaling.scale && !s->early.counter && !pending;
+    return s->engine->step && scaling_decides(s) && !s->early.counter && !pending;
 }
 
 void decided_tell(const Session *s)
 {
-    const char *why = s->scaling.scale ? "its loss is scaled" : s->early.counter ? "it has other first steps" : NULL;
-    if (s->engine->step && why)
-        remark(s->ir->diag, "engine", NOWHERE, "the host decides whether a step is applied: %s", why);
+    if (s->engine->step && s->early.counter)
+        remark(s->ir->diag, "engine", NOWHERE, "the host decides whether a step is applied: it has other first steps");
 }
 
 Status decided_step(Session *s, bool *taken)
 {
     const SessionGraph *g = &s->graphs[0];
+    const Scaling *x = &s->scaling;
     EngineStep step = { .n_numbers = TOLD,
-                        .numbers = { [LOSS] = g->loss, [NORM] = g->norm, [RATE] = g->rate },
-                        .finite = { [LOSS] = true, [NORM] = true },
+                        .numbers = { [LOSS] = { .result = g->loss, .finite = !x->scale },
+                                     [NORM] = { .result = g->norm, .finite = !x->scale },
+                                     [RATE] = { .result = g->rate } },
                         .moves = s->moves };
-    for (size_t i = 0; i < s->n_states; i++)
-        if (s->states[i].next >= 0)
-            add_move(s, &step.n_moves, state_part(&s->states[i], PART_VALUE),
-                     session_step_result(s, s->states[i].next));
+    scaling_ask(s, &step);
+    for (size_t i = 0; i < s->n_states; i++) {
+        const State *state = &s->states[i];
+        if (state->next >= 0 && state != x->scale && state != x->counters)
+            add_move(s, &step.n_moves, state_part(state, PART_VALUE), session_step_result(s, state->next));
+    }
     TRY(s->engine->step(s->values, g->number, &step, taken));
     if (*taken)
         TRY(next_bring(s));
@@ -58,6 +61,7 @@ Status decided_told(Session *s, uint64_t step, RunResult *r)
                       .norm = told.numbers[NORM],
                       .rate = told.numbers[RATE] };
     r->finite = (!r->has_loss || isfinite(r->loss)) && (!r->has_norm || isfinite(r->norm));
+    scaling_told(s, &told, TOLD, r);
     if (told.applied)
         count_applied(s);
     s->phase = PHASE_DONE;

@@ -53,9 +53,10 @@ typedef enum Phase { PHASE_IDLE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_DONE } Pha
 typedef struct Scaling {
     State *scale, *counters; /* null: the loss is not scaled */
     const ScalerRules *rules;
-    int latch, found; /* results of the step */
+    int latch, found, applied; /* results of the step */
     bool has_latched;
     float latched;  /* what the gradients at hand were multiplied with */
+    bool is_told;   /* of a step that a device committed: the engine does not keep it yet */
     bool unscaled;  /* they were divided by it since */
     bool has_found; /* own[] is of the run under way */
     bool applies;   /* its update */
@@ -270,6 +271,18 @@ void scaling_committed(Session *s);
 
 /* What a result tells of the scale; `done`: after an update, before anything was committed. */
 Status scaling_tell(Session *s, bool done, RunResult *r);
+
+/* Whether the step itself says what becomes of the scale, so that a device may decide about it: nobody shares it. */
+bool scaling_decides(const Session *s);
+
+/* Adds what a device is to tell of the scale of a step that it commits, and what is committed in any case. */
+void scaling_ask(Session *s, EngineStep *step);
+
+/* What it told, behind `n` other numbers: notes it, and adds it to the result. */
+void scaling_told(Session *s, const EngineTold *told, int n, RunResult *r);
+
+/* Lets the engine keep the scale of the gradients at hand, which a device told of. */
+Status scaling_keep(Session *s);
 
 /* Puts a scale, into all sessions that share it: USAGE when it is none. */
 Status scaling_put(Session *s, const Tensor *value);

@@ -14,6 +14,7 @@ static Status read_operands(Session *s, const Tensor **operands)
         if (s->inputs[i].slot[0] >= 0 && s->inputs[i].bound)
             TRY(s->engine->get(s->values, value_kept((int)i), &operands[s->inputs[i].slot[0]]));
     const State *scale = s->scaling.scale;
+    TRY(scaling_keep(s));
     if (s->scaling.has_latched) /* since then the scale may have moved */
         TRY(s->engine->get(s->values, value_kept(s->latched), &operands[scale->slot[0]]));
     return OK;

@@ -13,6 +13,15 @@ static const Node *mover(const Node *next)
     return next && next->op == OP_part ? in(next, 0) : NULL;
 }
 
+/* Whether what was found, of which that makes the next scale, has a loss in it. */
+static bool finds_loss(const Session *s, const Node *move)
+{
+    enum { FOUND = 2, LOSS = 1 }; /* operands of update_scale, and of check_finite */
+    const Node *found = in(move, FOUND);
+    return s->graphs[0].loss < 0 ||
+           (strcmp(op_of(found)->name, "check_finite") == 0 && found->n_in > LOSS && in(found, LOSS));
+}
+
 Status scaling_open(Session *s)
 {
     Scaling *x = &s->scaling;
@@ -23,15 +32,16 @@ Status scaling_open(Session *s)
     const Node *move = scale && scale->next >= 0 ? mover(graph_result(g, scale->next)) : NULL;
     *x = (Scaling){ .latch = graph_result_of(g, RESULT_latched, NULL),
                     .found = graph_result_of(g, RESULT_found, NULL),
+                    .applied = graph_result_of(g, RESULT_applied, NULL),
                     .own = { -1, 0 } };
     if (!scale && !counters && x->latch < 0)
         return OK;
-    if (!scale || !counters || x->latch < 0 || x->found < 0 || !move ||
+    if (!scale || !counters || x->latch < 0 || x->found < 0 || x->applied < 0 || !move || !finds_loss(s, move) ||
         strcmp(op_of(move)->name, "update_scale") != 0 || scale->next < 0 || counters->next < 0 ||
         scale->type != type_scalar(types, F32) || counters->type != type_vector(types, I64, SCALER_COUNTERS))
         return fail(s->ir->diag, NOWHERE,
                     "a scaled loss has states " SCALE_NAME ": f32[] and " SCALER_NAME ": i64[8], results " LATCHED_SCALE
-                    " and " FOUND_NAME ", and an update_scale");
+                    ", " FOUND_NAME " and " APPLIED_NAME ", and an update_scale by what was found, of the loss too");
     x->scale = scale;
     x->counters = counters;
     x->rules = move->attr;
@@ -90,6 +100,7 @@ Status scaling_latch(Session *s, bool goes_on)
     TRY(s->engine->move(s->values, 1, &keep));
     x->latched = (float)scale;
     x->has_latched = true;
+    x->is_told = false;
     x->has_found = false;
     x->unscaled &= goes_on;
     return x->unscaled ? unscale(s, false) : OK;
@@ -98,12 +109,14 @@ Status scaling_latch(Session *s, bool goes_on)
 Status session_unscale(Session *s, bool *already)
 {
     Scaling *x = &s->scaling;
+    TRY(later_settle(s));
     if (!has_gradients(s))
         return fail_as(s->ir->diag, USAGE, NOWHERE, "there are no gradients: they follow backward");
     if (already)
         *already = x->unscaled;
     if (!x->scale || x->unscaled)
         return OK;
+    TRY(scaling_keep(s));
     TRY(unscale(s, s->has_sums));
     x->unscaled = true;
     return OK;
@@ -114,6 +127,27 @@ SessionStage session_stage(const Session *s)
     if (s->phase == PHASE_BACKWARD)
         return s->scaling.unscaled ? SESSION_UNSCALED : SESSION_HAS_GRADIENTS;
     return s->scaling.stepped ? SESSION_STEPPED : SESSION_READY;
+}
+
+/* ---- what was found ---- */
+
+/* The trained state of that place among the results that are gradients. */
+static const char *gradient_at(const Session *s, int64_t place)
+{
+    for (int i = 0; i < graph_n_results(session_step_graph(s)) && place >= 0; i++)
+        for (size_t k = 0; k < s->n_graded; k++)
+            if (s->graded[k]->gradient == i && s->graded[k]->trained && place-- == 0)
+                return s->graded[k]->name;
+    return NULL;
+}
+
+/* What a result says of it: `state` is that of the scale behind the step. */
+static void tell_found(const Session *s, const ScalerState *state, RunResult *r)
+{
+    const Scaling *x = &s->scaling;
+    r->found = x->shared ? x->own[1] : state->flags;
+    r->finite = scaler_applies(x->own[1]);
+    r->first_bad = gradient_at(s, x->own[0]);
 }
 
 /* ---- the update ---- */
@@ -197,6 +231,74 @@ void scaling_committed(Session *s)
     x->counters->version++;
 }
 
+/* ---- steps that a device commits ---- */
+
+bool scaling_decides(const Session *s)
+{
+    const Scaling *x = &s->scaling;
+    return !x->scale || !x->shared;
+}
+
+enum { TOLD_LATCHED, TOLD_FIRST, TOLD_FLAGS, TOLD_SCALE, TOLD_COUNTERS };
+
+void scaling_ask(Session *s, EngineStep *step)
+{
+    Scaling *x = &s->scaling;
+    StepNumber *to = step->numbers + step->n_numbers;
+    if (!x->scale)
+        return;
+    to[TOLD_LATCHED] = (StepNumber){ .result = x->latch, .needed = true };
+    to[TOLD_FIRST] = (StepNumber){ .result = x->found, .element = 0, .needed = true };
+    to[TOLD_FLAGS] = (StepNumber){ .result = x->found, .element = 1, .needed = true };
+    to[TOLD_SCALE] = (StepNumber){ .result = x->scale->next, .needed = true };
+    for (int i = 0; i < SCALER_COUNTERS; i++)
+        to[TOLD_COUNTERS + i] = (StepNumber){ .result = x->counters->next, .element = i, .needed = true };
+    step->n_numbers += TOLD_COUNTERS + SCALER_COUNTERS;
+    step->says = true;
+    step->applied = x->applied;
+    add_move(s, &step->n_moves, state_part(x->scale, PART_VALUE), session_step_result(s, x->scale->next));
+    add_move(s, &step->n_moves, state_part(x->counters, PART_VALUE), session_step_result(s, x->counters->next));
+    step->n_always = step->n_moves;
+    x->unscaled = false; /* gradients of the step before it are gone */
+    x->flags = 0;
+}
+
+void scaling_told(Session *s, const EngineTold *told, int n, RunResult *r)
+{
+    Scaling *x = &s->scaling;
+    const double *numbers = told->numbers + n;
+    const int64_t *integers = told->integers + n;
+    if (!x->scale)
+        return;
+    r->scaler = scaler_unpack((float)numbers[TOLD_SCALE], integers + TOLD_COUNTERS);
+    x->latched = (float)numbers[TOLD_LATCHED];
+    x->has_latched = x->is_told = x->has_found = true;
+    x->own[0] = integers[TOLD_FIRST];
+    x->own[1] = integers[TOLD_FLAGS];
+    x->applies = told->applied;
+    r->has_scale = true;
+    r->scale = (double)x->latched;
+    r->next_scale = (double)r->scaler.scale;
+    tell_found(s, &r->scaler, r);
+    if (told->applied) /* or else here: they were committed, too */
+        return;
+    x->scale->version++;
+    x->counters->version++;
+}
+
+Status scaling_keep(Session *s)
+{
+    Scaling *x = &s->scaling;
+    if (!x->is_told)
+        return OK;
+    const ValueAt at = value_kept(s->latched);
+    Tensor latched = { .type = x->scale->type, .data = &x->latched, .bytes = sizeof x->latched },
+           *list[] = { &latched };
+    TRY(s->engine->put(s->values, 1, &at, list, PUT_COPY));
+    x->is_told = false;
+    return OK;
+}
+
 /* ---- what is seen of it ---- */
 
 /* The state of the scale as it is (`next`: as the update makes it). */
@@ -227,17 +329,7 @@ Status scaling_as(Session *s, Session *other)
 
 bool session_scaler(Session *s, ScalerState *state)
 {
-    return s->scaling.scale && read_state(s, false, state) == OK;
-}
-
-/* The trained state of that place among the results that are gradients. */
-static const char *gradient_at(const Session *s, int64_t place)
-{
-    for (int i = 0; i < graph_n_results(session_step_graph(s)) && place >= 0; i++)
-        for (size_t k = 0; k < s->n_graded; k++)
-            if (s->graded[k]->gradient == i && s->graded[k]->trained && place-- == 0)
-                return s->graded[k]->name;
-    return NULL;
+    return s->scaling.scale && later_settle(s) == OK && read_state(s, false, state) == OK;
 }
 
 Status scaling_tell(Session *s, bool done, RunResult *r)
@@ -248,15 +340,14 @@ Status scaling_tell(Session *s, bool done, RunResult *r)
         return OK;
     TRY(read_state(s, done && !x->shared, &state));
     r->has_scale = true;
+    r->scaler = state;
     if (s->shown)
         return OK;
     r->next_scale = (double)state.scale;
     r->scale = x->has_latched ? (double)x->latched : r->next_scale;
     if (!done)
         return OK;
-    r->found = x->shared ? x->own[1] : state.flags;
-    r->finite = scaler_applies(x->own[1]);
-    r->first_bad = gradient_at(s, x->own[0]);
+    tell_found(s, &state, r);
     return OK;
 }
 
@@ -273,6 +364,7 @@ Status session_freeze_scale(Session *s, bool stays)
 {
     ScalerState state;
     int64_t values[SCALER_COUNTERS];
+    TRY(later_settle(s));
     if (!s->scaling.scale)
         return fail_as(s->ir->diag, USAGE, NOWHERE, "the loss is not scaled");
     TRY(read_state(s, false, &state));

@@ -6,7 +6,14 @@
 #include "embed/trainee.h"
 #include "simcuda/counts.h"
 
-enum { STEPS = 12, NOT_FINITE = 5, SAVED = 7, LATER = QCC_STEP | QCC_LATER };
+enum {
+    SCALED_WAY = 5,
+    MANY_SKIPPED = 7 /* of the ways */,
+    STEPS = 12,
+    NOT_FINITE = 5,
+    SAVED = 7,
+    LATER = QCC_STEP | QCC_LATER
+};
 
 static const char *const anywhere[] = { "cpu", "reference", NULL };
 static const char *chosen[] = { NULL, NULL };
@@ -26,15 +33,27 @@ static const char normed[] = "graph @net(%x: f32[?,4]) -> (%logits) {\n"
                              "    %logits: f32[?,4] = gemm(%a, %w2, transB=true)\n"
                              "}\n";
 
+/* Where the loss is scaled: more steps than the one that is not finite are skipped, as the scale is too large. */
+typedef enum Scaled { UNSCALED, SCALED, OVERFLOWS } Scaled;
+
 static const struct Way {
     const char *text, *options;
+    Scaled scaled;
 } ways[] = {
-    { trainee_text, TRAINEE_OPTIONS },
-    { normed, TRAINEE_OPTIONS " --ema 0.9" },
-    { trainee_text, TRAINEE_OPTIONS " --amp bf16" },
-    { trainee_text, TRAINEE_OPTIONS " --amp fp16" },
-    { trainee_text, TRAINEE_OPTIONS " --accumulate 2" },
-    { normed, "--loss mse --optimizer sgd:lr=1e-2 --clip-norm 0.5" },
+    { trainee_text, TRAINEE_OPTIONS, UNSCALED },
+    { normed, TRAINEE_OPTIONS " --ema 0.9", UNSCALED },
+    { trainee_text, TRAINEE_OPTIONS " --amp bf16", UNSCALED },
+    { trainee_text, TRAINEE_OPTIONS " --accumulate 2", UNSCALED },
+    { normed, "--loss mse --optimizer sgd:lr=1e-2 --clip-norm 0.5", UNSCALED },
+    { trainee_text, TRAINEE_OPTIONS " --amp fp16", SCALED },
+    /* several skipped in a row, and the scale grows to where it overflows again */
+    { trainee_text, TRAINEE_OPTIONS " --amp fp16 --loss-scale dynamic:init=16777216,interval=2,fast_start=false",
+      OVERFLOWS },
+    { normed, TRAINEE_OPTIONS " --ema 0.9 --amp fp16 --clip-norm 0.5 --loss-scale dynamic:init=2^24,interval=1",
+      OVERFLOWS },
+    /* the least scale is too large, too; the steps behind it are skipped by the last scale */
+    { trainee_text, TRAINEE_OPTIONS " --amp fp16 --loss-scale dynamic:init=2^22,min=2^21,interval=3", OVERFLOWS },
+    { trainee_text, TRAINEE_OPTIONS " --amp fp16 --loss-scale static:1024 --accumulate 2", SCALED },
 };
 
 /* A checkpoint: all states. */
@@ -116,6 +135,17 @@ static void same_states(const Saved *a, const Saved *b)
     assert_memory_equal(a->bytes, b->bytes, a->n);
 }
 
+/* A parameter's name that outlives its session; null stays so. */
+static const char *kept_name(const char *name)
+{
+    static const char *const names[] = { "w1", "b1", "w2", "b2", "scale" };
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return names[i];
+    assert_null(name);
+    return NULL;
+}
+
 /* What a loop that waits for each step comes to. */
 static void in_time(Life *l, const struct Way *way, const char *device)
 {
@@ -124,7 +154,8 @@ static void in_time(Life *l, const struct Way *way, const char *device)
         assert_int_equal(give(qcc_bind, &l->t, &batches[i]), QCC_OK);
         l->told[i].size = sizeof l->told[i];
         assert_int_equal(qcc_run(l->t.session, QCC_STEP, &l->told[i]), QCC_OK);
-        assert_int_equal(l->told[i].applied, i != NOT_FINITE);
+        l->told[i].first_bad = kept_name(l->told[i].first_bad);
+        assert_true(l->told[i].applied ? i != NOT_FINITE : i == NOT_FINITE || way->scaled == OVERFLOWS);
         if (i + 1 == SAVED)
             save(l, &l->between);
     }
@@ -149,6 +180,28 @@ static void same_step(const qcc_result *a, const qcc_result *b)
     same_number(a->lr, b->lr);
     same_number(a->loss_scale, b->loss_scale);
     same_number(a->next_loss_scale, b->next_loss_scale);
+    assert_int_equal(a->applied_steps, b->applied_steps);
+    assert_int_equal(a->skipped_steps, b->skipped_steps);
+    assert_true(!a->first_bad == !b->first_bad && (!a->first_bad || strcmp(a->first_bad, b->first_bad) == 0));
+}
+
+/* What each step counts of a scaled loss is itself and those before it. */
+static void counted(const Life *l, const struct Way *way)
+{
+    uint64_t applied = 0, skipped = 0, in_a_row = 0, most = 0, grown = 0;
+    for (unsigned i = 0; i < STEPS; i++) {
+        const qcc_result *r = &l->told[i];
+        applied += way->scaled && r->applied;
+        skipped += way->scaled && !r->applied;
+        in_a_row = r->applied ? 0 : in_a_row + 1;
+        most = in_a_row > most ? in_a_row : most;
+        grown += r->next_loss_scale > r->loss_scale;
+        assert_int_equal(r->applied_steps, applied);
+        assert_int_equal(r->skipped_steps, skipped);
+        assert_true(i == 0 || !way->scaled || r->loss_scale == l->told[i - 1].next_loss_scale);
+    }
+    if (way->scaled == OVERFLOWS)
+        assert_true(most > 1 && grown && applied);
 }
 
 /* What comes back is the step before, if there is one that nobody was told of. */
@@ -180,6 +233,19 @@ static void ends_the_same(Life *l, const Life *want)
     close_life(l);
 }
 
+/* Who waits for a device that decides is told, and comes to, what is so where the host does. */
+static void as_the_reference(const Life *l, const struct Way *way)
+{
+    static Life want;
+    if (!way->scaled)
+        return;
+    in_time(&want, way, "reference");
+    for (unsigned i = 0; i < STEPS; i++)
+        same_step(&l->told[i], &want.told[i]);
+    same_states(&l->between, &want.between);
+    same_states(&l->last, &want.last);
+}
+
 static void each_is_told_with_its_number(void **state)
 {
     (void)state;
@@ -187,6 +253,8 @@ static void each_is_told_with_its_number(void **state)
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
             static Life want, l;
             in_time(&want, &ways[w], devices[d]);
+            counted(&want, &ways[w]);
+            as_the_reference(&want, &ways[w]);
             open_life(&l, &ways[w], devices[d]);
             for (unsigned i = 0; i < STEPS; i++) {
                 assert_int_equal(give(qcc_bind, &l.t, &batches[i]), QCC_OK);
@@ -198,79 +266,84 @@ static void each_is_told_with_its_number(void **state)
 }
 
 /* Batches that travel, looks at states, evaluations, steps that are waited for, steps that are stopped. */
+static void in_between(const struct Way *way, const char *device)
+{
+    static Life want, l;
+    static Saved now;
+    qcc_result r = { .size = sizeof r };
+    in_time(&want, way, device);
+    open_life(&l, way, device);
+    assert_int_equal(give(qcc_bind, &l.t, &batches[0]), QCC_OK);
+    for (unsigned i = 0; i < STEPS; i++) {
+        assert_int_equal(give(qcc_bind_next, &l.t, &batches[i + 1]), QCC_OK);
+        if (i == 2) {
+            qcc_request_stop(l.t.session);
+            assert_int_equal(qcc_run(l.t.session, LATER, NULL), QCC_INTERRUPTED);
+        }
+        if (i == 4 || i == 9) { /* its own result; that of the one before goes */
+            assert_int_equal(qcc_run(l.t.session, QCC_STEP, &r), QCC_OK);
+            same_step(&r, &want.told[i]);
+            continue;
+        }
+        ask(&l, &want, i, !i || i == 5 || i == 10);
+        if (i + 1 == SAVED) {
+            save(&l, &now);
+            same_states(&now, &want.between);
+            (void)evaluate(&l);
+        }
+    }
+    wait_for(&l, &want, STEPS - 1);
+    ends_the_same(&l, &want);
+}
+
 static void whatever_is_in_between(void **state)
 {
     (void)state;
-    for (size_t d = 0; devices[d]; d++) {
-        static Life want, l;
-        static Saved now;
-        qcc_result r = { .size = sizeof r };
-        in_time(&want, &ways[1], devices[d]);
-        open_life(&l, &ways[1], devices[d]);
-        assert_int_equal(give(qcc_bind, &l.t, &batches[0]), QCC_OK);
-        for (unsigned i = 0; i < STEPS; i++) {
-            assert_int_equal(give(qcc_bind_next, &l.t, &batches[i + 1]), QCC_OK);
-            if (i == 2) {
-                qcc_request_stop(l.t.session);
-                assert_int_equal(qcc_run(l.t.session, LATER, NULL), QCC_INTERRUPTED);
-            }
-            if (i == 4 || i == 9) { /* its own result; that of the one before goes */
-                assert_int_equal(qcc_run(l.t.session, QCC_STEP, &r), QCC_OK);
-                same_step(&r, &want.told[i]);
-                continue;
-            }
-            ask(&l, &want, i, !i || i == 5 || i == 10);
-            if (i + 1 == SAVED) {
-                save(&l, &now);
-                same_states(&now, &want.between);
-                (void)evaluate(&l);
-            }
-        }
-        wait_for(&l, &want, STEPS - 1);
-        ends_the_same(&l, &want);
-    }
+    for (size_t d = 0; devices[d]; d++)
+        for (size_t w = 0; w < 2; w++)
+            in_between(&ways[w ? MANY_SKIPPED : 1], devices[d]);
 }
 
 /* What is saved while steps are under way is what all that were asked for come to. */
+static void waits(const struct Way *way, const char *device)
+{
+    static Life want, l;
+    static Saved now;
+    in_time(&want, way, device);
+    open_life(&l, way, device);
+    for (unsigned i = 0; i < SAVED; i++) {
+        assert_int_equal(give(qcc_bind, &l.t, &batches[i]), QCC_OK);
+        ask(&l, &want, i, !i);
+    }
+    save(&l, &now);
+    same_states(&now, &want.between);
+    wait_for(&l, &want, SAVED - 1);
+    close_life(&l);
+    open_life(&l, way, device);
+    const qcc_source back = qcc_bytes(now.bytes, now.n);
+    assert_int_equal(qcc_load(l.t.session, &back), QCC_OK);
+    for (unsigned i = SAVED; i < STEPS; i++) {
+        assert_int_equal(give(qcc_bind, &l.t, &batches[i]), QCC_OK);
+        ask(&l, &want, i, i == SAVED);
+    }
+    wait_for(&l, &want, STEPS - 1);
+    ends_the_same(&l, &want);
+}
+
 static void a_checkpoint_waits(void **state)
 {
     (void)state;
-    for (size_t d = 0; devices[d]; d++) {
-        static Life want, l;
-        static Saved now;
-        in_time(&want, &ways[1], devices[d]);
-        open_life(&l, &ways[1], devices[d]);
-        for (unsigned i = 0; i < SAVED; i++) {
-            assert_int_equal(give(qcc_bind, &l.t, &batches[i]), QCC_OK);
-            ask(&l, &want, i, !i);
-        }
-        save(&l, &now);
-        same_states(&now, &want.between);
-        wait_for(&l, &want, SAVED - 1);
-        close_life(&l);
-        open_life(&l, &ways[1], devices[d]);
-        const qcc_source back = qcc_bytes(now.bytes, now.n);
-        assert_int_equal(qcc_load(l.t.session, &back), QCC_OK);
-        for (unsigned i = SAVED; i < STEPS; i++) {
-            assert_int_equal(give(qcc_bind, &l.t, &batches[i]), QCC_OK);
-            ask(&l, &want, i, i == SAVED);
-        }
-        wait_for(&l, &want, STEPS - 1);
-        ends_the_same(&l, &want);
-    }
+    for (size_t d = 0; devices[d]; d++)
+        for (size_t w = 0; w < 2; w++)
+            waits(&ways[w ? MANY_SKIPPED : 1], devices[d]);
 }
 
 /* From the second recorded step on nobody waits until the device has nothing to do. */
-static void a_device_is_never_idle(void **state)
+static void is_never_idle(const struct Way *way, SimCountsFn *counts)
 {
     static Life l;
     SimCounts before, now;
-    (void)state;
-    void *library = devices == anywhere ? NULL : dlopen("libcuda.so.1", RTLD_NOW);
-    SimCountsFn *counts = library ? (SimCountsFn *)(uintptr_t)dlsym(library, "simcuda_counts") : NULL;
-    if (!counts)
-        return;
-    open_life(&l, &ways[1], devices[0]);
+    open_life(&l, way, devices[0]);
     trainee_fill(&batches[NOT_FINITE], NOT_FINITE);
     assert_int_equal(give(qcc_bind, &l.t, &batches[0]), QCC_OK);
     for (unsigned i = 0; i < STEPS; i++) {
@@ -283,6 +356,17 @@ static void a_device_is_never_idle(void **state)
     assert_int_equal(now.drains, before.drains);
     assert_int_equal(now.graphs - before.graphs, STEPS - 4); /* a step is one graph */
     close_life(&l);
+}
+
+static void a_device_is_never_idle(void **state)
+{
+    (void)state;
+    void *library = devices == anywhere ? NULL : dlopen("libcuda.so.1", RTLD_NOW);
+    SimCountsFn *counts = library ? (SimCountsFn *)(uintptr_t)dlsym(library, "simcuda_counts") : NULL;
+    if (!counts)
+        return;
+    is_never_idle(&ways[1], counts);
+    is_never_idle(&ways[SCALED_WAY], counts);
 }
 
 static const char words[] = "graph @f(%i: i64[?,2]) -> (%y) {\n"

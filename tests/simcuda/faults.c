@@ -26,6 +26,8 @@ typedef struct Trained {
 static const Trained trained[] = {
     { "/tests/command/models/mlp.onnx", "' --batch '4", true, STEP },
     { "/tests/command/models/mlp.onnx", "' --batch 4 --accumulate '2", true, 4 * STEP + 1 },
+    { "/tests/command/models/mlp.onnx", "' --batch 4 --amp fp16 --loss-scale 'dynamic:init=2^24,interval=1", true,
+      4 * STEP + 1 },
     { "products.qir", "' --batch 8 --matmul 'cublas", false, 4 * STEP + 1 },
     { "ends.qir", "' --batch 8 --cache kept --matmul 'auto", false, 4 * STEP + 1 }, /* measured anew each time */
 };
