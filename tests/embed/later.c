@@ -338,6 +338,31 @@ static void a_checkpoint_waits(void **state)
             waits(&ways[w ? MANY_SKIPPED : 1], devices[d]);
 }
 
+/* Gradients that the host looks at are without the scale that their step had, whoever committed it. */
+static void gradients_have_no_scale(void **state)
+{
+    enum { EACH = 8 * FEATURES };
+    static float want[STEPS][EACH];
+    const char *const reference = "reference";
+    (void)state;
+    for (size_t d = 0; devices[d]; d++)
+        for (int later = -1; later < 2; later++) { /* below 0: what it is to be */
+            static Life l;
+            open_life(&l, &ways[MANY_SKIPPED], later < 0 ? reference : devices[d]);
+            for (unsigned i = 0; i < STEPS; i++) {
+                qcc_tensor t = { .size = sizeof t };
+                assert_int_equal(give(qcc_bind, &l.t, &batches[i]), QCC_OK);
+                assert_int_equal(qcc_run(l.t.session, later > 0 ? LATER : QCC_STEP, NULL), QCC_OK);
+                assert_int_equal(qcc_view(l.t.session, "grad.w1", &t), QCC_OK);
+                assert_int_equal(t.bytes, sizeof want[i]);
+                if (later < 0)
+                    memcpy(want[i], t.data, t.bytes);
+                assert_memory_equal(want[i], t.data, t.bytes);
+            }
+            close_life(&l);
+        }
+}
+
 /* From the second recorded step on nobody waits until the device has nothing to do. */
 static void is_never_idle(const struct Way *way, SimCountsFn *counts)
 {
@@ -473,9 +498,13 @@ static void what_cannot_be_later_is_refused(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_is_told_with_its_number), cmocka_unit_test(whatever_is_in_between),
-        cmocka_unit_test(a_checkpoint_waits),           cmocka_unit_test(a_device_is_never_idle),
-        cmocka_unit_test(a_refused_step_never_was),     cmocka_unit_test(what_cannot_be_later_is_refused),
+        cmocka_unit_test(each_is_told_with_its_number),
+        cmocka_unit_test(whatever_is_in_between),
+        cmocka_unit_test(a_checkpoint_waits),
+        cmocka_unit_test(gradients_have_no_scale),
+        cmocka_unit_test(a_device_is_never_idle),
+        cmocka_unit_test(a_refused_step_never_was),
+        cmocka_unit_test(what_cannot_be_later_is_refused),
     };
     if (argc > 1) {
         chosen[0] = argv[1];
