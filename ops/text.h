@@ -14,4 +14,7 @@ extern const char ops_warp_text[];
 /* ops/update/scaler.h, which follows the first. */
 extern const char ops_scaler_text[];
 
+/* ops/sample/grid_look.h, which follows the first, too. */
+extern const char ops_grid_text[];
+
 #endif

@@ -20,6 +20,7 @@ void cuda_prelude(Text *out)
     text_add(out, ops_reduce_text);
     text_add(out, ops_warp_text);
     text_add(out, ops_scaler_text);
+    text_add(out, ops_grid_text);
 }
 
 static int count(const Tape *t, TapeWord word)

@@ -3,17 +3,19 @@
 #define OPS_SAMPLE_GRID_H
 
 #include "ops/card/cards.h"
+#include "ops/sample/grid_look.h"
 
-typedef enum GridMode { GRID_LINEAR, GRID_NEAREST, GRID_CUBIC } GridMode;
-typedef enum GridPadding { GRID_ZEROS, GRID_BORDER, GRID_REFLECTION } GridPadding;
-
-typedef struct GridAttr {
-    int mode, padding_mode;
+typedef struct AffineAttr {
     bool align_corners;
-} GridAttr;
+} AffineAttr;
 
-/* Spatial axes, neighbours along one of them, and of a place. */
-enum { MOST_AXES = 5, MOST_TAPS = 4, MOST_VALUES = 1024 };
+typedef struct GridGradAttr {
+    GridAttr grid;
+    Ints extents; /* of the data */
+} GridGradAttr;
+
+/* Spatial axes, and neighbours of a place. */
+enum { MOST_AXES = 5, MOST_VALUES = 1024 };
 
 /* One call. */
 typedef struct Sampling {
@@ -29,5 +31,11 @@ extern const char *const grid_modes[], *const grid_paddings[];
 /* The adjoints: of grid_sample by its data and its grid, of affine_grid by its map. */
 void adjoint_grid_sample(Build *b, const Site *s, Node **dx);
 void adjoint_affine_grid(Build *b, const Site *s, Node **dx);
+
+/* Their kernels (ops/card/own_kernel.h); false: they have none. */
+bool kernels_grid_sample(const Node *n, OwnKernels *to);
+bool kernels_affine_grid(const Node *n, OwnKernels *to);
+bool kernels_grid_sample_grad(const Node *n, OwnKernels *to);
+bool kernels_grid_sample_grid_grad(const Node *n, OwnKernels *to);
 
 #endif

@@ -32,14 +32,6 @@ static void NAME(pick)(Eval *e, const Sampling *s)
     }
 }
 
-/* The middle of element i of n in [-1, 1]; with corners aligned the first is -1 and the last 1. */
-static T NAME(centre)(bool corners, int64_t i, int64_t n)
-{
-    if (corners)
-        return n > 1 ? (T)(2 * i - (n - 1)) / (T)(n - 1) : -1;
-    return (T)(2 * i + 1 - n) / (T)n;
-}
-
 static void NAME(affine)(Eval *e)
 {
     const AffineAttr *at = e->attr;
@@ -53,7 +45,7 @@ static void NAME(affine)(Eval *e)
         int64_t rest = i;
         for (int k = 0; k < axes; k++) {
             const int64_t n = type->dims[axes - k];
-            where[k] = NAME(centre)(at->align_corners, rest % n, n);
+            where[k] = NAME(grid_centre)(at->align_corners, rest % n, n);
             rest /= n;
         }
         for (int k = 0; k < axes; k++) {

@@ -8,11 +8,6 @@
 #include "ops/card/shapes.h"
 #include "ops/sample/grid.h"
 
-typedef struct GridGradAttr {
-    GridAttr grid;
-    Ints extents; /* of the data */
-} GridGradAttr;
-
 #define GRID_ATTRS                                                                                                     \
     ATTR_CHOICE(GridAttr, mode, grid_modes, GRID_LINEAR),                                                              \
         ATTR_CHOICE(GridAttr, padding_mode, grid_paddings, GRID_ZEROS), ATTR(GridAttr, align_corners, BOOL, false)
@@ -212,6 +207,7 @@ const OpDef op_grid_sample_grad = {
     .differentiable = 1,
     .weight = 10,
     .access.kind = ACCESS_SCATTER,
+    .access.kernels = kernels_grid_sample_grad,
     .amp = { AMP_FO, AMP_FO, 2, REASON_RANGE, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the data of grid_sample, from what reaches its result.",
@@ -228,6 +224,7 @@ const OpDef op_grid_sample_grid_grad = {
     .n_variants = 36,
     .weight = 20,
     .access.kind = ACCESS_WINDOW,
+    .access.kernels = kernels_grid_sample_grid_grad,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .brief = "What reaches the grid of grid_sample over x, from what reaches its result.",

@@ -52,21 +52,6 @@ static void NAME(spread_channels)(void *arg, int64_t begin, int64_t end, int wor
     }
 }
 
-/* How fast the weights of one axis move with its coordinate. */
-static void NAME(slopes)(const Sampling *s, const NAME(Place) * p, int axis, T *w)
-{
-    const T d = p->share[axis], a = K(-0.75), e = 1 - d, f = d + 1, g = e + 1, slope = p->slope[axis];
-    if (s->at->mode == GRID_LINEAR) {
-        w[0] = -slope;
-        w[1] = slope;
-        return;
-    }
-    w[0] = ((3 * a * f - 10 * a) * f + 8 * a) * slope;
-    w[1] = (3 * (a + 2) * d - 2 * (a + 3)) * d * slope;
-    w[2] = -(3 * (a + 2) * e - 2 * (a + 3)) * e * slope;
-    w[3] = -((3 * a * g - 10 * a) * g + 8 * a) * slope;
-}
-
 /* Places [begin, end) of all images; the sum goes over the channels. */
 static void NAME(steer)(void *arg, int64_t begin, int64_t end, int worker)
 {
@@ -79,9 +64,9 @@ static void NAME(steer)(void *arg, int64_t begin, int64_t end, int worker)
         const T *x = (const T *)r->x + image * s->channels * s->in;
         NAME(place)(s, (const T *)r->grid + i * s->axes, p);
         for (int axis = 0; axis < s->axes; axis++) {
-            T own[MOST_TAPS], sum = 0;
+            T own[GRID_TAPS], sum = 0;
             memcpy(own, p->w[axis], sizeof own);
-            NAME(slopes)(s, p, axis, p->w[axis]);
+            NAME(grid_slopes)(*s->at, p->share[axis], p->slope[axis], p->w[axis]);
             for (int64_t c = 0; c < s->channels; c++)
                 sum = q_fma(dy[c * s->out], NAME(interpolate)(s, p, x + c * s->in), sum);
             memcpy(p->w[axis], own, sizeof own);

@@ -3,10 +3,6 @@
 
 #include "ops/sample/grid.h"
 
-typedef struct AffineAttr {
-    bool align_corners;
-} AffineAttr;
-
 const char *const grid_modes[] = { "linear", "nearest", "cubic", NULL };
 const char *const grid_paddings[] = { "zeros", "border", "reflection", NULL };
 
@@ -182,6 +178,7 @@ const OpDef op_grid_sample = {
     .differentiable = 1u << X | 1u << GRID,
     .weight = 10,
     .access.kind = ACCESS_WINDOW,
+    .access.kernels = kernels_grid_sample,
     .amp = { AMP_S, AMP_S, 1u << GRID, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },
     .onnx = { "GridSample", 22, NULL },
@@ -200,6 +197,7 @@ const OpDef op_affine_grid = {
     .differentiable = 1,
     .weight = 2,
     .access.kind = ACCESS_FOLD,
+    .access.kernels = kernels_affine_grid,
     .amp = { AMP_F, AMP_F, 0, REASON_PRECISION, NULL },
     .quant = { .in = { QUANT_FLOAT, QUANT_NEVER }, .out = { QUANT_FLOAT } },
     .access.steer = 2,

@@ -110,6 +110,10 @@ static Status run_samples(void *context)
                                  OP_rnn_grad,
                                  OP_top_k,
                                  OP_einsum,
+                                 OP_grid_sample,
+                                 OP_grid_sample_grad,
+                                 OP_grid_sample_grid_grad,
+                                 OP_affine_grid,
                                  OP_quantize_both };
     for (size_t i = 0; i < COUNT(wanted); i++)
         require(has_kernels[wanted[i]], "%s has no kernels\n", ops_table.defs[wanted[i]]->name);

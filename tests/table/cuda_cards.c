@@ -12,7 +12,6 @@ typedef struct Without {
 } Without;
 
 static const Without without[] = {
-    { "affine_grid", "of spatial transformers; rarely trained", true },
     { "attention_grad", "no queries, and keys that get zeros", true },
     { "bernoulli", "draws whose chance each element has", true },
     { "blackman_window", "steps have its result as a constant", true },
@@ -37,9 +36,8 @@ static const Without without[] = {
     { "gather", "nothing is gathered, by indices that may be wrong", true },
     { "gather_elements", "nothing is gathered, by indices that may be wrong", true },
     { "gather_nd", "nothing is gathered, by indices that may be wrong", true },
-    { "grid_sample", "of spatial transformers; rarely trained", true },
-    { "grid_sample_grad", "of spatial transformers; rarely trained", true },
-    { "grid_sample_grid_grad", "of spatial transformers; rarely trained", true },
+    { "grid_sample_grad", "no places, and data that get zeros", true },
+    { "grid_sample_grid_grad", "grids of narrow floats beside data of f64", true },
     { "gru", "no steps", true },
     { "gru_grad", "no steps", true },
     { "hamming_window", "steps have its result as a constant", true },
