@@ -89,7 +89,7 @@ bool program_lay_over(ProgramMaking *m, Launch *l)
             const bool state = next && in->home == HOME_INPUT && in->at == (size_t)next->state;
             if (!same && !state)
                 continue;
-            if (l->tape && tape_may_lie_over(l->tape, i, k))
+            if (l->tape ? tape_may_lie_over(l->tape, i, k) : node_goes_on(l->node) == k)
                 l->over[i] = k;
             else if (same)
                 return program_refuse(m, l->node, "a result over an argument that it may not lie over");

@@ -159,6 +159,12 @@ static inline const OpDef *op_of(const Node *n)
     return n->graph->ir->ops->defs[n->op];
 }
 
+/* The operand that the only result of a call goes on from (AccessCard); -1: none. */
+static inline int node_goes_on(const Node *n)
+{
+    return op_of(n)->access.goes_on - 1;
+}
+
 /* Words of the language itself: an input of a graph or a body, its return, what only holds values that others computed, an
  * operator without a card. */
 static inline bool node_is_input(const Node *n)

@@ -230,6 +230,9 @@ typedef struct AccessCard {
     uint32_t scalar;    /* numbers of a run, one each: rates, counts of steps, scales */
     Alias alias[4]; /* those beyond what rows have anyway: over an operand that is read and typed as the result is */
     bool (*over)(const Node *n); /* calls whose results may be written over operands as `alias` says; null: all */
+    /* the operand, counted from 1, that the result goes on from: where it lies, if nobody reads it any more; such a call ends whole
+     * once it has begun, for half of it could not be run again; 0: none */
+    int goes_on;
     /* Which elements a call reads for which, in which order; false where shapes or values that steer it are known only
      * when it runs.  Null: the rule of rows for rows, otherwise nobody knows. */
     bool (*iterate)(const Node *n, Arena *arena, Iteration *to);

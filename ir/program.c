@@ -126,7 +126,8 @@ static const char *check_results(const Check *c, const Launch *l)
         for (int k = 0; k < i; k++)
             if (meet(out, &l->out[k]))
                 return "makes two results in one place";
-        if (l->over[i] != LIES_APART && (l->kind == LAUNCH_CALL || !tape_may_lie_over(l->tape, i, l->over[i])))
+        if (l->over[i] != LIES_APART &&
+            !(l->tape ? tape_may_lie_over(l->tape, i, l->over[i]) : node_goes_on(l->node) == l->over[i]))
             return "makes a result over an argument that it may not lie over";
     }
     return NULL;

@@ -130,7 +130,7 @@ static const char *check_chain(const CallMaker *m)
     if ((it->order != ORDER_FMA && !is_whole_product(m)) || it->n_out != 1 || it->n_in < 2 || it->n_in > BIAS + 1)
         return "a call of its own kind";
     if (it->in[0].reach != REACH_AFFINE || it->in[1].reach != REACH_AFFINE || it->fill_by != NO_OPERAND ||
-        it->fill != 0 || it->begins != NO_OPERAND)
+        it->fill != 0 || (it->begins != NO_OPERAND && it->begins != BIAS))
         return "a sum that begins or reads as kernels do not";
     if (bias && bias->reach != REACH_BESIDE)
         return "a sum with more than a bias beside it";
@@ -174,7 +174,12 @@ static void print_term(const CallMaker *m, int indent, bool segments)
 
 bool cuda_call_adds(const CallMaker *m)
 {
-    return m->call->n_in > BIAS && in(m->call, BIAS);
+    return m->call->n_in > BIAS && in(m->call, BIAS) && m->w.it.begins != BIAS;
+}
+
+const char *cuda_call_begin(const CallMaker *m)
+{
+    return m->w.it.begins == BIAS ? arena_printf(m->w.arena, "in%d[o]", cuda_call_argument(m, BIAS)) : "0";
 }
 
 void cuda_call_total(const CallMaker *m, bool segments, int indent)
@@ -212,7 +217,7 @@ const char *cuda_chain(CallMaker *m)
     why = cuda_walk_from_result(&m->w, 1);
     if (why)
         return why;
-    text_printf(m->w.out, "    %s sum = 0;\n", t);
+    text_printf(m->w.out, "    %s sum = %s;\n", t, cuda_call_begin(m));
     if (segments)
         text_printf(m->w.out, "    sum_counter_%s segments = { 0 };\n    u32 terms = 0;\n", t);
     const int open = cuda_walk_loops(&m->w, 1);

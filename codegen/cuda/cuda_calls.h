@@ -49,6 +49,9 @@ void cuda_call_factor(const CallMaker *m, int operand, const char *name, int at)
 /* Prints what becomes of `sum` as element `o`, at r0, .. of the result; of segments where there are several. */
 void cuda_call_total(const CallMaker *m, bool segments, int indent);
 
+/* What the sum of element `o` begins with: 0, or an operand that lies as the result does. */
+const char *cuda_call_begin(const CallMaker *m);
+
 /* Whether something stands beside the sum. */
 bool cuda_call_adds(const CallMaker *m);
 

@@ -310,7 +310,8 @@ static void print_coordinates(const Tile *t, int indent)
     }
 }
 
-static void print_squares(const Tile *t)
+/* The element of the result that each sum of a thread is, `o`, up to two braces. */
+static void open_squares(const Tile *t)
 {
     const CudaWalk *w = &t->m->w;
     Text *out = w->out;
@@ -327,11 +328,32 @@ static void print_squares(const Tile *t)
     }
     cuda_walk_digits(w, t->axes[ROWS], t->n_axes[ROWS], "at0", 3);
     cuda_walk_digits(w, t->axes[COLUMNS], t->n_axes[COLUMNS], "at1", 3);
-    text_printf(out, "            const %s o = %s;\n            T sum = sums%s;\n", w->index,
-                cuda_walk_place(w, &w->it.out[0], access_result(t->m->call, 0)),
-                t->tensor ? "[i / 2][j / 2][i % 2 * 2 + j % 2]" : "[i][j]");
+    text_printf(out, "            const %s o = %s;\n", w->index,
+                cuda_walk_place(w, &w->it.out[0], access_result(t->m->call, 0)));
+}
+
+static const char *square_of(const Tile *t)
+{
+    return t->tensor ? "sums[i / 2][j / 2][i % 2 * 2 + j % 2]" : "sums[i][j]";
+}
+
+/* Sums that do not begin with zeros; there is one segment. */
+static void print_begins(const Tile *t)
+{
+    if (t->m->w.it.begins == NO_OPERAND)
+        return;
+    open_squares(t);
+    text_printf(t->m->w.out, "            %s = %s;\n        }\n    }\n", square_of(t), cuda_call_begin(t->m));
+}
+
+static void print_squares(const Tile *t)
+{
+    Text *out = t->m->w.out;
+    open_squares(t);
+    text_printf(out, "            T sum = %s;\n", square_of(t));
     if (t->segments > 1) {
-        text_printf(out, "            ((T *)scratch)[segment * (i64)%" PRId64 " + o] = sum;\n", cuda_walk_elements(w));
+        text_printf(out, "            ((T *)scratch)[segment * (i64)%" PRId64 " + o] = sum;\n",
+                    cuda_walk_elements(&t->m->w));
     } else {
         print_coordinates(t, 3);
         cuda_call_total(t->m, false, 3);
@@ -405,6 +427,7 @@ bool cuda_tile(CallMaker *m)
         m->launch->scratch =
             (size_t)(t.segments * cuda_walk_elements(w)) * (m->arithmetic == F64 ? sizeof(f64) : sizeof(f32));
     print_head(&t, blocks);
+    print_begins(&t);
     print_pieces(&t);
     print_squares(&t);
     if (t.segments > 1)

@@ -15,8 +15,8 @@ typedef enum Reach {
     REACH_AFFINE,  /* coordinate d is base[d] + the sum over s of step[d, s] * point[s] */
     REACH_FLAT,    /* the element with the number of the point, both counted in row-major order */
     REACH_INDEXED, /* affine, to which some coordinates add values of another operand */
-    REACH_BESIDE,  /* affine in the coordinates of the element of result 0: read once for it, when its sum is done */
-    REACH_WHOLE,   /* any element, for any result */
+    REACH_BESIDE, /* affine in the coordinates of the element of result 0: read once for it, when its sum is done, or begins as it */
+    REACH_WHOLE, /* any element, for any result */
 } Reach;
 
 /* What lies outside of an operand, or of a result. */

@@ -13,6 +13,10 @@ typedef struct MatmulAttr {
     int out;     /* DType + 1: of the result; 0: that of the operands */
 } MatmulAttr;
 
+typedef struct AccumulateAttr {
+    bool ta, tb; /* an operand is read transposed */
+} AccumulateAttr;
+
 typedef struct GemmAttr {
     float alpha, beta;
     bool transA, transB;

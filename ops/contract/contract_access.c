@@ -9,6 +9,18 @@ bool iterate_matmul(const Node *n, Arena *arena, Iteration *to)
     return iterate_product(n, arena, to, &(MatrixProduct){ .b = 1, .ta = at->ta, .tb = at->tb, .order = order });
 }
 
+/* Sums begin with the third operand. */
+bool iterate_accumulate(const Node *n, Arena *arena, Iteration *to)
+{
+    enum { SUM = 2 };
+    const AccumulateAttr *at = n->attr;
+    if (!iterate_product(n, arena, to, &(MatrixProduct){ .b = 1, .ta = at->ta, .tb = at->tb, .order = ORDER_FMA }))
+        return false;
+    reach_beside(n, arena, &to->in[SUM], in(n, SUM)->type, access_result(n, 0)->rank);
+    to->begins = SUM;
+    return true;
+}
+
 bool iterate_matrices(const Node *n, Arena *arena, Iteration *to)
 {
     const Type *x = in(n, 0)->type, *y = access_result(n, 0);

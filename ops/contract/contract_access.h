@@ -5,6 +5,7 @@
 #include "ops/card/access.h"
 
 bool iterate_matmul(const Node *n, Arena *arena, Iteration *to);
+bool iterate_accumulate(const Node *n, Arena *arena, Iteration *to);
 
 /* A matrix at a time: the last two axes are folded, the others kept. */
 bool iterate_matrices(const Node *n, Arena *arena, Iteration *to);

@@ -29,6 +29,11 @@ double work_matmul(const Node *n)
     return elements(n->type) * dim_from_end(x, ((const MatmulAttr *)n->attr)->ta && x->type->rank > 1 ? 2 : 1);
 }
 
+double work_accumulate(const Node *n)
+{
+    return elements(n->type) * dim_from_end(in(n, 0), ((const AccumulateAttr *)n->attr)->ta ? 2 : 1);
+}
+
 double work_gemm(const Node *n)
 {
     return elements(n->type) * dim_from_end(in(n, 0), ((const GemmAttr *)n->attr)->transA ? 2 : 1);

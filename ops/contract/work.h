@@ -5,6 +5,7 @@
 #include "ir/graph.h"
 
 double work_matmul(const Node *n);
+double work_accumulate(const Node *n);
 double work_gemm(const Node *n);
 double work_conv(const Node *n);
 double work_conv_weight_grad(const Node *n);

@@ -330,7 +330,7 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
         for (size_t k = 0; k < segment->k; k += p.k) {                                                                 \
             p.k = least(segment->k - k, depth);                                                                        \
             const Rows rows = rows_##N(l, &p, a, k, room);                                                             \
-            add_##N(l, &p, &rows, b + place_in_b(l, &p, k, 0), c, columns, sums, k == 0,                               \
+            add_##N(l, &p, &rows, b + place_in_b(l, &p, k, 0), c, columns, sums, k == 0 && !p.onto,                    \
                     ends && k + p.k == segment->k);                                                                    \
         }                                                                                                              \
     }                                                                                                                  \
@@ -350,7 +350,7 @@ static size_t columns_at_once(const PackedLoops *l, const Panel *p)
         }                                                                                                              \
         for (size_t k = 0; k == 0 || k < band->k; k += PANEL_SEGMENT) {                                                \
             p.k = least(band->k - k, PANEL_SEGMENT);                                                                   \
-            if (p.k == 0 || is_thin(&p))                                                                               \
+            if ((p.k == 0 || is_thin(&p)) && !p.onto)                                                                  \
                 clear_##S(&p, c);                                                                                      \
             if (is_thin(&p))                                                                                           \
                 THIN_##N(level, p.m, p.n, p.k, a + k, p.lda, b + k * p.ldb, p.ldb, c, p.ldc);                          \

@@ -32,7 +32,8 @@ typedef struct Panel {
     bool packed;           /* a is packed by PackedLoops.pack_rows, its tiles lda apart: it begins with a tile */
     bool columns_packed;   /* b is packed by panel_pack, its panels ldb apart: it begins with a panel */
     bool is_bf16;          /* for panel_bf16: said already where room is asked for */
-    bool past;             /* of bf16 whose b is packed: c, of one segment, is written past the caches (copy_past) */
+    bool onto;       /* sums begin with what c holds, not with zeros: of one segment at most, neither past nor apart */
+    bool past;       /* of bf16 whose b is packed: c, of one segment, is written past the caches (copy_past) */
     bool apart;      /* of bf16 whose b is packed: c is null, and blocks of it live only while who watches is told */
     size_t row, col; /* what the first element of c is to who is told */
     const PanelWatch *watch; /* null: nobody is */

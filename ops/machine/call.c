@@ -213,7 +213,7 @@ static Status run_to_end(Eval *e)
     e->ir->memory->work = before;
     if (status == OK)
         eval_round_results(e);
-    if (eval_stopped(e)) /* a kernel may have left out the rest */
+    if (eval_stopped(e) && !e->def->access.goes_on) /* a kernel may have left out the rest */
         status = INTERRUPTED;
     return status;
 }

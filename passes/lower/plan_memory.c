@@ -192,14 +192,16 @@ static const PlanBody *body_of(Planner *p, const Node *n)
     return *(const PlanBody **)fact(&p->plan->bodies, n);
 }
 
-/* Whether a result may be made where an operand lies that nobody reads any more: that of a region, or what turns of a body hand on
- * over what the first begins with.  A call may not, nor a region with a product: what is stopped half way is run again. */
+/* Whether a result may be made where an operand lies that nobody reads any more: that of a region, what goes on from it, or what turns
+ * of a body hand on over what the first begins with.  Another call may not, nor a region with a product: what is stopped half way is run again. */
 static int over_buffer(Planner *p, const Node *n, int result, size_t bytes)
 {
     Region region;
     const PlanBody *body = body_of(p, n);
     if (body)
         return result < body->turns.carried ? left_buffer(p, n, TURN_CARRIED + result, result, bytes) : PLAN_ELSEWHERE;
+    if (node_goes_on(n) >= 0 && wave_begin(p, n) == wave_end(p, n))
+        return left_buffer(p, n, node_goes_on(n), result, bytes);
     if (n->op != OP_fused || region_contraction(n) || wave_begin(p, n) != wave_end(p, n) ||
         region_read_body(n->regions[0], p->arena, &region))
         return PLAN_ELSEWHERE;
@@ -372,6 +374,8 @@ static bool lies_over(Planner *p, const Source *made, const Use *reader)
     const Node *n = made->node;
     const int operand = (int)(reader - n->in);
     Region region;
+    if (node_goes_on(n) == operand)
+        return true;
     return n->op == OP_fused && !region_contraction(n) && !region_read_body(n->regions[0], p->arena, &region) &&
            region_lies_over(&region, n->regions[0], made->result, n->regions[0]->inputs[operand]->type);
 }

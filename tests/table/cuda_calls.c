@@ -74,6 +74,7 @@ static Status run_samples(void *context)
     printf("%d calls of %d cards, %d launches\n", (int)h.calls, cards, (int)h.launches);
     assert_false(h.wrong);
     static const Op wanted[] = { OP_matmul,
+                                 OP_matmul_accumulate,
                                  OP_conv,
                                  OP_conv_transpose,
                                  OP_conv_weight_grad,
@@ -180,6 +181,24 @@ static void add_tiles(Context *c, CudaHost *h, const DType *types, size_t n_type
     }
 }
 
+/* The same of products that go on with a sum. */
+static void add_sums(Context *c, CudaHost *h, DType type, const char *kernel)
+{
+    static const int64_t sizes[][3] = { { 70, 65, 33 }, { 9, 130, 2048 }, { 72, 136, 64 }, { 130, 8, 5 } };
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        Rng rng = { seed_of("sums", i) };
+        Build b = fresh(c);
+        const int64_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
+        const AccumulateAttr at = { .ta = i % 2, .tb = i / 2 };
+        Node *x = draw(&b, &rng, type, 2, at.ta ? (int64_t[]){ k, m } : (int64_t[]){ m, k });
+        Node *y = draw(&b, &rng, type, 2, at.tb ? (int64_t[]){ n, k } : (int64_t[]){ k, n });
+        Node *sum = draw(&b, &rng, type == F64 ? F64 : F32, 2, (int64_t[]){ m, n });
+        Node *call = build_node(&b, OP_matmul_accumulate, &at, 3, (Node *[]){ x, y, sum });
+        assert_true(cuda_host_add_call(h, call, operands_of(c, call), value_of(c, call, &plain)));
+        assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, kernel));
+    }
+}
+
 static Status run_tiles(void *context)
 {
     static const DType types[] = { F32, F64, BF16 };
@@ -187,6 +206,8 @@ static Status run_tiles(void *context)
     CudaHost h;
     cuda_host_open(&h, c, "tiles");
     add_tiles(c, &h, types, COUNT(types), "_tile");
+    for (size_t i = 0; i < COUNT(types); i++)
+        add_sums(c, &h, types[i], "_tile");
     cuda_host_run(&h);
     assert_false(h.wrong);
     return OK;
@@ -247,6 +268,7 @@ static Status run_narrow(void *context)
     cuda_host_open(&h, c, "narrow");
     h.target.narrow = true;
     add_tiles(c, &h, types, COUNT(types), "_mma");
+    add_sums(c, &h, BF16, "_mma");
     add_windows(c, &h, types, 1, "_mma");
     cuda_host_run(&h);
     assert_false(h.wrong);
