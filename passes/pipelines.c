@@ -180,22 +180,19 @@ static const Pass *const eval_step[] = {
 #define OPENED                                                                                                         \
     &pass_expand, &pass_join_moves, &pass_absorb_transposes, &pass_bound_picks, &pass_advance_loss,                      \
         &pass_merge_equals, &pass_merge_sides, &pass_drop_dead
-#define FUSED &pass_grow_fusion, &pass_drop_dead, &pass_order_nodes
+#define SMALLER &pass_chunk_loss, &pass_drop_dead, &pass_rematerialise, &pass_drop_dead
+#define FUSED   &pass_grow_fusion, &pass_drop_dead, &pass_order_nodes
 
 static const Pass *const lower[] = { OPENED, FUSED };
 
 /* The same where memory counts more than time. */
-static const Pass *const lower_small[] = { OPENED, &pass_rematerialise, &pass_drop_dead, FUSED };
+static const Pass *const lower_small[] = { OPENED, SMALLER, FUSED };
 
 /* Blocks of the forward side are made again. */
-static const Pass *const lower_blocks[] = {
-    OPENED, &pass_rematerialise, &pass_drop_dead, &pass_rematerialise_blocks, &pass_drop_dead, FUSED,
-};
+static const Pass *const lower_blocks[] = { OPENED, SMALLER, &pass_rematerialise_blocks, &pass_drop_dead, FUSED };
 
 /* And so are the borders of most of them. */
-static const Pass *const lower_least[] = {
-    OPENED, &pass_rematerialise, &pass_drop_dead, &pass_rematerialise_segments, &pass_drop_dead, FUSED,
-};
+static const Pass *const lower_least[] = { OPENED, SMALLER, &pass_rematerialise_segments, &pass_drop_dead, FUSED };
 
 /* A graph whose inputs were given types: what follows from them, as far as it must be known to plan it; and what no place
  * in memory can hold, sequences and branches whose way is known, as the numbers in it. */

@@ -43,7 +43,7 @@ foreach(source IN LISTS programs)
     set_tests_properties(simcuda/${name} PROPERTIES LABELS fast ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none")
 endforeach()
 # Programs of other folders on the engine cuda, with the simulated device as the only one that there is.
-foreach(program engines:slow engines_sweep:long turns:fast)
+foreach(program engines:slow engines_sweep:long turns:fast chunk_loss:slow)
     string(REGEX REPLACE ":.*" "" name ${program})
     string(REGEX REPLACE ".*:" "" label ${program})
     add_executable(test_simcuda_${name} simcuda/${name}.c)
