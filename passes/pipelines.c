@@ -178,7 +178,7 @@ static const Pass *const eval_step[] = {
 
 /* Towards what an engine runs, bit for bit: calls are opened and look at what is there, and come together again. */
 #define OPENED                                                                                                         \
-    &pass_expand, &pass_join_moves, &pass_absorb_transposes, &pass_bound_picks, &pass_advance_loss,                      \
+    &pass_expand, &pass_join_moves, &pass_absorb_transposes, &pass_read_codes, &pass_bound_picks, &pass_advance_loss,                      \
         &pass_merge_equals, &pass_merge_sides, &pass_drop_dead
 #define SMALLER &pass_chunk_loss, &pass_drop_dead, &pass_rematerialise, &pass_drop_dead
 #define FUSED   &pass_grow_fusion, &pass_drop_dead, &pass_order_nodes

@@ -39,10 +39,14 @@ Node *contract_right(Build *b, Node *l, Node *dy, bool ta, bool tb);
  * or bf16 where `own` is one of these, and the result has the wider type that the call computes in. */
 Node *make_product(Build *b, DType own, Node *x, Node *y, bool transpose_y);
 
+/* Whether a product multiplies elements of a type as codes: floats of eight bits, of either kind beside the other one. */
+bool contracts_codes(DType type);
+
 /* The element type a contraction gives: `out`, or that of operand i; false after a complaint. */
 bool infer_contracted(Infer *q, int out, int i, DType *dtype);
 
-/* The two operands of a matrix product, tensors of one type, and the element type it gives; false after a complaint. */
+/* The two operands of a matrix product, tensors of one type or codes with a type of the result said, and the element type it
+ * gives; false after a complaint. */
 bool infer_factors(Infer *q, int out, const Type **a, const Type **b, DType *dtype);
 
 /* Whether the extents that a product sums over may be equal (-1: unknown); false after a complaint. */

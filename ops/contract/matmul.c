@@ -31,13 +31,18 @@ bool infer_contracted(Infer *q, int out, int i, DType *dtype)
     return true;
 }
 
+bool contracts_codes(DType type)
+{
+    return type == F8E4M3 || type == F8E5M2;
+}
+
 bool infer_factors(Infer *q, int out, const Type **a, const Type **b, DType *dtype)
 {
     *a = infer_tensor(q, 0);
     *b = *a ? infer_tensor(q, 1) : NULL;
     if (!*b || !infer_contracted(q, out, 0, dtype))
         return false;
-    if ((*a)->dtype == (*b)->dtype)
+    if ((*a)->dtype == (*b)->dtype || (out && contracts_codes((*a)->dtype) && contracts_codes((*b)->dtype)))
         return true;
     infer_fail(q, "needs operands of one type, got %s and %s", dtype_name((*a)->dtype), dtype_name((*b)->dtype));
     return false;
@@ -317,9 +322,34 @@ static bool products_of_bf16(Eval *const *calls, int n)
     return all;
 }
 
+/* Codes of an operand as numbers, which threads share out. */
+typedef struct Widening {
+    const Eval *e;
+    const Tensor *from;
+    f32 *to;
+} Widening;
+
+enum { WIDENED = 1 << 14 }; /* elements that are worth a share */
+
+static void widen_some(void *arg, int64_t begin, int64_t end, int worker)
+{
+    const Widening *w = arg;
+    const int64_t all = tensor_elements(w->from), from = begin * WIDENED,
+                  to = end * WIDENED < all ? end * WIDENED : all;
+    (void)worker;
+    kernels_load_f32(w->e->kernels, w->to + from, w->from, from, to - from);
+}
+
 static const void *operand(const MatmulRun *r, Eval *e, int i)
 {
-    return r->is_bf16 ? e->in[i]->data : eval_wide(e, i, r->arithmetic);
+    if (r->is_bf16)
+        return e->in[i]->data;
+    if (!contracts_codes(e->in[i]->type->dtype))
+        return eval_wide(e, i, r->arithmetic);
+    const int64_t n = tensor_elements(e->in[i]);
+    Widening w = { e, e->in[i], eval_room(e, (size_t)n, sizeof(f32)) };
+    eval_parallel(e, (n + WIDENED - 1) / WIDENED, widen_some, &w);
+    return w.to;
 }
 
 static int64_t least_of(int64_t x, int64_t y)
