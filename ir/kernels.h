@@ -108,11 +108,12 @@ struct ProductMaker {
 typedef struct KernelTarget {
     bool
         narrow; /* products of bf16, and attention, by tensor cores, near the bits of the reference, of a device that has some */
+    bool narrow_codes;      /* and of floats of eight bits */
     ProductMaker *products; /* asked first of each product of matrices; null: kernels make all */
 } KernelTarget;
 
-/* The first architecture whose tensor cores multiply bf16, as __CUDA_ARCH__ counts them. */
-enum { CUDA_NARROW_ARCH = 80 };
+/* The first architectures whose tensor cores multiply bf16, and floats of eight bits, as compilers number them. */
+enum { CUDA_NARROW_ARCH = 80, CUDA_NARROW_CODES_ARCH = 89 };
 
 /* Makes them, in `arena`. */
 typedef const ProgramKernels *KernelMaker(const Program *p, const KernelTarget *target, const OpTable *ops,

@@ -16,7 +16,8 @@
  *
  * Of bf16 and f16 it is 16 x 16 by 16 x 8, two numbers a word, with sums of f32: the same layout, with 2 t and 8 + 2 t for
  * 4 t and 16 + 4 t; warp_pack(first, second, x) makes such a word.  The instruction, from sm_80 on, adds the 16 products of a sum
- * in its own way, within the bound of docs/arithmetic.md; without it they are added as everywhere else. */
+ * in its own way, within the bound of docs/arithmetic.md; without it they are added as everywhere else.  Of floats of eight bits
+ * (ops/warp/f8.h) it is that of codes, with sums of f32, from sm_89 on. */
 #ifndef QCC_OPS_WARP_H
 #define QCC_OPS_WARP_H
 
@@ -134,6 +135,7 @@ WARP_HALVES(F16, "f16", f16_to_f32, f16_from_f32)
 
 #include "ops/warp/attend.h"
 #include "ops/warp/tile.h"
+#include "ops/warp/f8.h"
 
 enum {
     WARP_THREADS = 256,

@@ -26,6 +26,7 @@ Status kernels_of_graphs(qcc_context *cx, const Module *module, const Graph *mod
     static const char *const of_step[] = { "step", "eval" };
     cuda_module_open(made, module->graphs[0]->ir->ops, &cx->scratch);
     made->target.narrow = nvrtc_arch_number(arch) >= CUDA_NARROW_ARCH;
+    made->target.narrow_codes = nvrtc_arch_number(arch) >= CUDA_NARROW_CODES_ARCH;
     if (model)
         return add_graph(cx, model, made);
     for (size_t i = 0; i < COUNT(of_step); i++) {

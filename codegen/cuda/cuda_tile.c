@@ -2,8 +2,8 @@
  * square of sums in registers.
  *
  *     tile     a block for each tile of a result and each segment of 2048 of its sums: ascending fused multiply-adds
- *     mma      the same by tensor cores, of bf16 where bits near those of the evaluator are enough (ops/warp.h): sums of a
- *              segment are theirs, k ascending by sixteens
+ *     mma      the same by tensor cores, of bf16 and of floats of eight bits where bits near those of the evaluator are enough
+ *              (ops/warp.h): sums of a segment are theirs, k ascending by sixteens or thirty-twos
  *     join     a thread for each element: its segments in their order, where there are several
  *
  * Axes of the result are rows where the first operand alone moves along them, columns where the second does, and stacks where
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "codegen/cuda/cuda_calls.h"
+#include "ops/contract/contract.h"
 #include "ops/contract/work.h"
 #include "ops/kernels/panel.h"
 
@@ -28,15 +29,22 @@ typedef struct TileShape {
     int64_t least_blocks; /* of a result that is to be cut so */
 } TileShape;
 
-static const TileShape shapes[] = { { 8, 8, 128 }, { 4, 16, 0 } };
-static const TileShape tensor_shapes[] = { { 8, 32, 128 }, { 4, 32, 0 } };
+/* What tensor cores multiply, if they do. */
+typedef enum Factors { PLAIN, HALVES, CODES } Factors;
+
+static const TileShape shapes[][2] = { [PLAIN] = { { 8, 8, 128 }, { 4, 16, 0 } },
+                                       [HALVES] = { { 8, 32, 128 }, { 4, 32, 0 } },
+                                       [CODES] = { { 8, 64, 128 }, { 4, 64, 0 } } };
+
+/* Numbers in a word, and in what one copy moves. */
+static const int in_word[] = { [HALVES] = 2, [CODES] = 4 }, in_copy[] = { [HALVES] = 8, [CODES] = 16 };
 
 typedef struct Tile {
     CallMaker *m;
     int axes[3][SPACE_RANK], n_axes[3]; /* of rows, columns and stacks */
     int64_t extent[3], k, segments;
     TileShape shape;
-    bool tensor;
+    Factors factors;
     int64_t side, tiles[2];
 } Tile;
 
@@ -77,12 +85,12 @@ static int64_t parts(int64_t n, int64_t each)
 
 static void cut(Tile *t)
 {
-    for (size_t i = 0; i < COUNT(shapes); i++) {
-        t->shape = (t->tensor ? tensor_shapes : shapes)[i];
+    for (size_t i = 0; i < COUNT(shapes[PLAIN]); i++) {
+        t->shape = shapes[t->factors][i];
         t->side = SIDE * t->shape.each;
         t->tiles[ROWS] = parts(t->extent[ROWS], t->side);
         t->tiles[COLUMNS] = parts(t->extent[COLUMNS], t->side);
-        const bool fills = !t->tensor || (t->extent[ROWS] > t->side / 2 && t->extent[COLUMNS] > t->side / 2);
+        const bool fills = !t->factors || (t->extent[ROWS] > t->side / 2 && t->extent[COLUMNS] > t->side / 2);
         if (fills && t->tiles[ROWS] * t->tiles[COLUMNS] * t->extent[STACKS] * t->segments >= t->shape.least_blocks)
             return;
     }
@@ -121,21 +129,21 @@ static void print_piece(const Tile *t, int operand, int kind)
     text_printf(out, "                v = x;\n            }\n            %s[h][at] = v;\n        }\n", name);
 }
 
-/* How a piece for tensor cores is read: sixteen bytes at once along k or across it, or number by number. */
+/* How a piece for tensor cores is read: sixteen bytes at once along k or across it, codes across it by squares of four, or number
+ * by number. */
 typedef enum Way { ALONG, ACROSS, SINGLE } Way;
 
-/* Whether the elements of an operand lie beside each other along the innermost of some axes, in whole eights, and everything else goes on by
- * eights: then eight of them are sixteen bytes, all there or none. */
-static bool lies_in_eights(const Tile *t, int operand, const int *axes, int n)
+/* Whether the elements of an operand lie beside each other along the innermost of some axes, in whole groups, and everything
+ * else goes on by as many: then a group lies at a multiple of its bytes, all of it there or nothing. */
+static bool lies_in_groups(const Tile *t, int operand, const int *axes, int n, int group)
 {
-    enum { EIGHT = 8 };
     const CudaWalk *w = &t->m->w;
     const Access *a = &w->it.in[operand];
     const Type *type = in(t->m->call, operand)->type;
     int inner = n - 1;
     while (inner >= 0 && w->it.extent[axes[inner]] == 1)
         inner--;
-    if (inner < 0 || w->it.extent[axes[inner]] % EIGHT || cuda_walk_inside(w, a, type))
+    if (inner < 0 || w->it.extent[axes[inner]] % group || cuda_walk_inside(w, a, type))
         return false;
     for (int s = 0; s < w->it.rank; s++) {
         int64_t each = 1, step = 0, base = 0;
@@ -144,7 +152,7 @@ static bool lies_in_eights(const Tile *t, int operand, const int *axes, int n)
             base += each * a->base[d];
             each *= type->dims[d];
         }
-        if (base % EIGHT || (w->it.extent[s] > 1 && (s == axes[inner] ? step != 1 : step % EIGHT != 0)))
+        if (base % group || (w->it.extent[s] > 1 && (s == axes[inner] ? step != 1 : step % group != 0)))
             return false;
     }
     return true;
@@ -154,24 +162,27 @@ static Way way_of(const Tile *t, int operand)
 {
     const CudaWalk *w = &t->m->w;
     const int kind = operand ? COLUMNS : ROWS;
-    return lies_in_eights(t, operand, w->it.folded, w->it.n_folded)     ? ALONG
-           : lies_in_eights(t, operand, t->axes[kind], t->n_axes[kind]) ? ACROSS
-                                                                        : SINGLE;
+    const int along = in_copy[t->factors], across = t->factors == CODES ? in_word[CODES] : along;
+    return lies_in_groups(t, operand, w->it.folded, w->it.n_folded, along)      ? ALONG
+           : lies_in_groups(t, operand, t->axes[kind], t->n_axes[kind], across) ? ACROSS
+                                                                                : SINGLE;
 }
 
-/* A piece in eights: those that are not there are zeros. */
-static void print_eights(const Tile *t, int operand, int kind)
+/* A piece by sixteen bytes: those that are not there are zeros. */
+static void print_copies(const Tile *t, int operand, int kind)
 {
     const CudaWalk *w = &t->m->w;
     const bool along = way_of(t, operand) == ALONG;
-    const int64_t inner = (along ? t->shape.depth : t->side) / 8, all = t->shape.depth * t->side / 8;
+    const int each = in_copy[t->factors];
+    const int64_t inner = (along ? t->shape.depth : t->side) / each, all = t->shape.depth * t->side / each;
     const int argument = cuda_call_argument(t->m, operand);
+    const char *part = arena_printf(w->arena, "%d * part", each);
     Text *out = w->out;
     text_printf(out, "#pragma unroll\n            for (u32 e = threadIdx.x; e < %" PRId64 "; e += %d) {\n", all,
                 SIDE * SIDE);
     text_printf(out, "                const u32 line = e / %" PRId64 ", part = e %% %" PRId64 ";\n", inner, inner);
     text_printf(out, "                const %s k = k0 + %s, i = tile%d * %" PRId64 " + %s;\n", w->index,
-                along ? "8 * part" : "line", kind, t->side, along ? "line" : "8 * part");
+                along ? part : "line", kind, t->side, along ? "line" : part);
     text_printf(out, "                const bool there = k < to && i < %" PRId64 ";\n", t->extent[kind]);
     cuda_walk_digits(w, w->it.folded, w->it.n_folded, "k", 4);
     cuda_walk_digits(w, t->axes[kind], t->n_axes[kind], "i", 4);
@@ -182,13 +193,41 @@ static void print_eights(const Tile *t, int operand, int kind)
                 argument);
 }
 
-/* A piece as words of two numbers that follow each other along k. */
+/* A piece of codes as squares of four steps of k and four lanes, which lie beside each other, turned. */
+static void print_turned(const Tile *t, int operand, int kind)
+{
+    const CudaWalk *w = &t->m->w;
+    const int64_t squares = t->shape.depth * t->side / 16, groups = t->side / 4;
+    const int argument = cuda_call_argument(t->m, operand);
+    Text *out = w->out;
+    text_printf(out, "#pragma unroll\n            for (u32 e = threadIdx.x; e < %" PRId64 "; e += %d) {\n", squares,
+                SIDE * SIDE);
+    text_printf(out, "                const u32 at = e / 4 %% %" PRId64 " * 4, part = e / %" PRId64 ";\n", groups,
+                4 * groups);
+    text_printf(out, "                const %s i = tile%d * %" PRId64 " + at;\n                u32 v[4];\n", w->index,
+                kind, t->side);
+    text_printf(out, "#pragma unroll\n                for (u32 p = 0; p < 4; p++) {\n");
+    text_printf(out, "                    const %s k = k0 + 16 * part + e %% 4 * 4 + p;\n", w->index);
+    text_printf(out, "                    const bool there = k < to && i < %" PRId64 ";\n", t->extent[kind]);
+    cuda_walk_digits(w, w->it.folded, w->it.n_folded, "k", 5);
+    cuda_walk_digits(w, t->axes[kind], t->n_axes[kind], "i", 5);
+    text_printf(out, "                    v[p] = codes_four(in%d + (there ? %s : 0), there, ((u64)in%d & 3) == 0);\n",
+                argument, cuda_walk_place(w, &w->it.in[operand], in(t->m->call, operand)->type), argument);
+    text_printf(
+        out,
+        "                }\n                turn_words(v);\n#pragma unroll\n                for (u32 p = 0; p < 4; p++)\n");
+    text_printf(out, "                    %s[odd].part[at + p][part].w[e %% 4] = v[p];\n            }\n",
+                operand ? "ys" : "xs");
+}
+
+/* A piece as words of numbers that follow each other along k. */
 static void print_words(const Tile *t, int operand, int kind)
 {
     const CudaWalk *w = &t->m->w;
     const Access *a = &w->it.in[operand];
     const Type *type = in(t->m->call, operand)->type;
-    const int64_t words = t->shape.depth / 2;
+    const int each = in_word[t->factors];
+    const int64_t words = t->shape.depth / each;
     const bool along = runs_along_k(t, operand);
     Text *out = w->out;
     text_printf(out, "#pragma unroll 2\n            for (u32 e = threadIdx.x; e < %" PRId64 "; e += %d) {\n",
@@ -197,16 +236,16 @@ static void print_words(const Tile *t, int operand, int kind)
                 along ? words : t->side, along ? "/" : "%", along ? words : t->side);
     text_printf(out, "                const %s i = tile%d * %" PRId64 " + at;\n                u32 v = 0;\n", w->index,
                 kind, t->side);
-    text_printf(out, "#pragma unroll\n                for (u32 p = 0; p < 2; p++) {\n");
-    text_printf(out, "                    const %s k = k0 + 2 * h + p;\n", w->index);
+    text_printf(out, "#pragma unroll\n                for (u32 p = 0; p < %d; p++) {\n", each);
+    text_printf(out, "                    const %s k = k0 + %d * h + p;\n", w->index, each);
     text_printf(out, "                    if (k >= to || i >= %" PRId64 ")\n                        continue;\n",
                 t->extent[kind]);
     cuda_walk_digits(w, w->it.folded, w->it.n_folded, "k", 5);
     cuda_walk_digits(w, t->axes[kind], t->n_axes[kind], "i", 5);
     const char *inside = cuda_walk_inside(w, a, type);
     text_printf(
-        out, "                    if (%s)\n                        v |= (u32)in%d[%s] << 16 * p;\n                }\n",
-        inside ? inside : "true", cuda_call_argument(t->m, operand), cuda_walk_place(w, a, type));
+        out, "                    if (%s)\n                        v |= (u32)in%d[%s] << %d * p;\n                }\n",
+        inside ? inside : "true", cuda_call_argument(t->m, operand), cuda_walk_place(w, a, type), 32 / each);
     text_printf(out, "                %s[odd].part[at][h / 4].w[h %% 4] = v;\n            }\n", operand ? "ys" : "xs");
 }
 
@@ -224,10 +263,10 @@ static void print_shared(const Tile *t)
 {
     Text *out = t->m->w.out;
     const int64_t side = t->side;
-    if (t->tensor) {
+    if (t->factors) {
         for (int operand = 0; operand < 2; operand++)
             text_printf(out, "    __shared__ TilePiece<%" PRId64 ", %s> %s[2];\n", side,
-                        way_of(t, operand) == ACROSS ? "false" : "true", operand ? "ys" : "xs");
+                        t->factors == HALVES && way_of(t, operand) == ACROSS ? "false" : "true", operand ? "ys" : "xs");
         text_printf(out, "    Copies copies = {};\n    u32 odd = 0;\n    T sums[%d][%d][4] = { { { 0 } } };\n",
                     t->shape.each / 2, t->shape.each / 2);
         return;
@@ -243,8 +282,8 @@ static void print_head(const Tile *t, int64_t blocks)
     const CudaWalk *w = &t->m->w;
     const char *i = w->index;
     Text *out = w->out;
-    t->m->tensor = t->tensor;
-    cuda_call_head(t->m, t->tensor ? "mma" : "tile", blocks, SIDE * SIDE);
+    t->m->tensor = t->factors != PLAIN;
+    cuda_call_head(t->m, t->factors ? "mma" : "tile", blocks, SIDE * SIDE);
     t->m->tensor = false;
     text_printf(out, "    typedef %s T;\n", dtype_name(t->m->arithmetic));
     print_shared(t);
@@ -320,7 +359,7 @@ static void open_squares(const Tile *t)
         const int at = 4 * side + 4;
         text_printf(out, "#pragma unroll\n%*sfor (u32 %s = 0; %s < %d; %s++) {\n", at, "", i, i, t->shape.each, i);
         text_printf(out, "%*sconst %s at%d = tile%d * %" PRId64 " + ", at + 4, "", w->index, side, side, t->side);
-        if (t->tensor)
+        if (t->factors)
             text_printf(out, "warp_%s<%d>(%s);\n", side ? "column" : "row", t->shape.each / 2, i);
         else
             text_printf(out, "%s + %d * %s;\n", side ? "column" : "row", SIDE, i);
@@ -334,7 +373,7 @@ static void open_squares(const Tile *t)
 
 static const char *square_of(const Tile *t)
 {
-    return t->tensor ? "sums[i / 2][j / 2][i % 2 * 2 + j % 2]" : "sums[i][j]";
+    return t->factors ? "sums[i / 2][j / 2][i % 2 * 2 + j % 2]" : "sums[i][j]";
 }
 
 /* Sums that do not begin with zeros; there is one segment. */
@@ -362,11 +401,37 @@ static void print_squares(const Tile *t)
     cuda_call_close(t->m);
 }
 
-/* Whether tensor cores may make it: where an engine of a CPU would use its own instruction, too. */
-static bool is_narrow(const CallMaker *m)
+/* What tensor cores may multiply: bf16 where an engine of a CPU would use its own instruction, too, and codes whose sums leave in
+ * f32. */
+static Factors factors_of(const CallMaker *m)
 {
-    return m->target.narrow && work_narrows(m->call) && in(m->call, 0)->type->dtype == BF16 &&
-           in(m->call, 1)->type->dtype == BF16;
+    const DType x = in(m->call, 0)->type->dtype, y = in(m->call, 1)->type->dtype;
+    if (m->target.narrow && work_narrows(m->call) && x == BF16 && y == BF16)
+        return HALVES;
+    return m->target.narrow_codes && contracts_codes(x) && contracts_codes(y) && access_result(m->call, 0)->dtype == F32
+               ? CODES
+               : PLAIN;
+}
+
+/* The types of both factors, as ops/warp.h names them. */
+static const char *names_of(const Tile *t)
+{
+    static const char *const kinds[] = { "F8e4m3", "F8e5m2" };
+    const Node *call = t->m->call;
+    return t->factors == CODES ? arena_printf(t->m->w.arena, "%s, %s", kinds[in(call, 0)->type->dtype == F8E5M2],
+                                              kinds[in(call, 1)->type->dtype == F8E5M2])
+                               : "Bf16";
+}
+
+static void print_operand(const Tile *t, int operand, int kind)
+{
+    const Way way = way_of(t, operand);
+    if (way == SINGLE)
+        print_words(t, operand, kind);
+    else if (way == ACROSS && t->factors == CODES)
+        print_turned(t, operand, kind);
+    else
+        print_copies(t, operand, kind);
 }
 
 /* While two pieces are multiplied, the next ones are on their way. */
@@ -376,19 +441,19 @@ static void print_tensor_pieces(const Tile *t)
     text_printf(out, "    for (%s k0 = from;; k0 += %d, odd ^= 1) {\n        if (k0 < to) {\n", t->m->w.index,
                 t->shape.depth);
     for (int operand = 0; operand < 2; operand++)
-        (way_of(t, operand) == SINGLE ? print_words : print_eights)(t, operand, operand ? COLUMNS : ROWS);
+        print_operand(t, operand, operand ? COLUMNS : ROWS);
     text_printf(
         out,
         "        }\n        copy_commit(&copies);\n        if (k0 > from) {\n            copy_wait<1>(&copies);\n"
         "            __syncthreads();\n"
-        "            pieces_multiply<Bf16, %d>(sums, &xs[odd ^ 1], &ys[odd ^ 1]);\n"
+        "            %s_multiply<%s, %d>(sums, &xs[odd ^ 1], &ys[odd ^ 1]);\n"
         "            __syncthreads();\n        }\n        if (k0 >= to)\n            break;\n    }\n",
-        t->shape.each / 2);
+        t->factors == CODES ? "floats" : "pieces", names_of(t), t->shape.each / 2);
 }
 
 static void print_pieces(const Tile *t)
 {
-    if (t->tensor) {
+    if (t->factors) {
         print_tensor_pieces(t);
         return;
     }
@@ -418,7 +483,7 @@ bool cuda_tile(CallMaker *m)
         t.extent[ROWS] < LEAST || t.extent[COLUMNS] < LEAST)
         return false;
     t.segments = parts(t.k, PANEL_SEGMENT);
-    t.tensor = is_narrow(m);
+    t.factors = factors_of(m);
     cut(&t);
     const int64_t blocks = t.tiles[ROWS] * t.tiles[COLUMNS] * t.extent[STACKS] * t.segments;
     if (blocks > MOST_BLOCKS)

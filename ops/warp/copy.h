@@ -13,7 +13,7 @@
 #ifndef QCC_OPS_WARP_COPY_H
 #define QCC_OPS_WARP_COPY_H
 
-/* What one copy moves: eight numbers of 16 bits, in pairs, the first of a pair in the lower half of its word. */
+/* What one copy moves: eight numbers of 16 bits, in pairs, the first of a pair in the lower half of its word; or sixteen codes. */
 typedef struct alignas(16) Quad {
     u32 w[4];
 } Quad;

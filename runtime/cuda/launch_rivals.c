@@ -255,7 +255,7 @@ static void unload_rivals(void *rivals)
 /* One round; how many products kernels make from now on. */
 static int contest(Rivals *r)
 {
-    const KernelTarget ours = { .narrow = r->target->narrow };
+    const KernelTarget ours = { .narrow = r->target->narrow, .narrow_codes = r->target->narrow_codes };
     Device *device = r->products->device;
     int won = 0;
     gather(r);

@@ -351,8 +351,10 @@ GraphRunner *device_runner(const Executable *x, const EngineOptions *o, RunnerRo
     Device *device = (Device *)room->space;
     EvalOptions options = program_call_options(x, o);
     options.narrow = false; /* what the host does has the same bits on every host */
-    const KernelTarget target = { o->narrow && 10 * device->facts.major + device->facts.minor >= CUDA_NARROW_ARCH,
-                                  device->products ? &device->products->maker : NULL };
+    const int arch = 10 * device->facts.major + device->facts.minor;
+    const KernelTarget target = { .narrow = o->narrow && arch >= CUDA_NARROW_ARCH,
+                                  .narrow_codes = o->narrow && arch >= CUDA_NARROW_CODES_ARCH,
+                                  .products = device->products ? &device->products->maker : NULL };
     DeviceLaunches *l = p->own = NEW(arena, DeviceLaunches);
     *l = (DeviceLaunches){ .device = device,
                            .kernels = o->device.kernels(p->program, &target, p->ir->ops, arena),

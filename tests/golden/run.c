@@ -113,7 +113,7 @@ static Status print_kernels(Case *c, Module **m, bool narrow)
     TRY(run_verify(c, m));
     text_open(&text, &c->language.arena);
     cuda_module_open(&made, (*m)->graphs[0]->ir->ops, &c->language.arena);
-    made.target.narrow = narrow;
+    made.target.narrow = made.target.narrow_codes = narrow;
     for (size_t i = 0; i < (*m)->n_graphs; i++) {
         const Program *p = program_of(c, (*m)->graphs[i]);
         if (!p)

@@ -76,7 +76,7 @@ static bool begin(Context *c, Checked *all)
 
 static void add(Context *c, Checked *all, bool narrow, const Node *call, int variant)
 {
-    const KernelTarget target = { .narrow = narrow };
+    const KernelTarget target = { .narrow = narrow, .narrow_codes = narrow };
     CudaLaunch launch;
     assert_null(cuda_print_call(&all->text, &target, call, arena_printf(&c->arena, "k%d", variant), false, &launch));
     assert_non_null(strstr(launch.kernels[0].name, "_mma"));
@@ -147,6 +147,46 @@ static Status run_halves(void *context)
     return OK;
 }
 
+/* Products of floats of eight bits of both kinds, of one segment and of several, read either way. */
+static Node *product_of_floats(Context *c, int64_t side, DType a, DType b, int variant)
+{
+    const MatmulAttr at = { .ta = variant & 1, .tb = variant & 2, .out = F32 + 1 };
+    Build build = fresh(c);
+    Graph *g = build.graph;
+    const Type *x = type_tensor(&c->ir.types, a, 2, (int64_t[]){ side, side });
+    const Type *y = type_tensor(&c->ir.types, b, 2, (int64_t[]){ side, side });
+    return build_node(&build, OP_matmul, &at, 2, (Node *[]){ graph_input(g, "x", x), graph_input(g, "y", y) });
+}
+
+/* Architectures whose tensor cores multiply them; those before these compile what everybody has. */
+static Status run_floats(void *context)
+{
+    static const int64_t sides[] = { SMALL + 1, 2 * LARGE };
+    static const char *const each[] = { ".e4m3.e4m3.", ".e4m3.e5m2.", ".e5m2.e4m3.", ".e5m2.e5m2." };
+    static const char *const all_have[] = { "mma.sync.aligned.m16n8k32.row.col.f32.e", "cp.async.wait_group 1", NULL };
+    enum { WAYS = 4, OF_ONE_KIND = WAYS * (int)COUNT(sides) };
+    Context *c = context;
+    Checked all;
+    if (!begin(c, &all))
+        return OK;
+    for (int i = 0; i < OF_ONE_KIND; i++)
+        add(c, &all, true, product_of_floats(c, sides[i / WAYS], F8E4M3, F8E4M3, i), i);
+    for (int k = 1; k < (int)COUNT(each); k++)
+        add(c, &all, true, product_of_floats(c, SMALL, k / 2 ? F8E5M2 : F8E4M3, k % 2 ? F8E5M2 : F8E4M3, k),
+            OF_ONE_KIND + k);
+    for (size_t i = 0; i < COUNT(nvrtc_archs); i++) {
+        const bool has = nvrtc_arch_number(nvrtc_archs[i]) >= CUDA_NARROW_CODES_ARCH;
+        char *ptx = nvrtc_ptx(&all.nvrtc, text_get(&all.text), nvrtc_archs[i]);
+        assert_non_null(ptx);
+        for (size_t k = 0; k < COUNT(each); k++)
+            require((strstr(ptx, each[k]) != NULL) == has, "%s: %s\n", nvrtc_archs[i], each[k]);
+        free(ptx);
+        if (has)
+            compile(c, &all, nvrtc_archs[i], all_have);
+    }
+    return OK;
+}
+
 /* Attention and the way back through it, of heads of several sizes, causal or not, beneath a mask. */
 static void add_attention(Context *c, Checked *all, DType type, int64_t size, int number)
 {
@@ -189,6 +229,12 @@ static void attention(void **state)
     with_context(run_attention);
 }
 
+static void floats(void **state)
+{
+    (void)state;
+    with_context(run_floats);
+}
+
 static void halves(void **state)
 {
     (void)state;
@@ -203,7 +249,7 @@ static void codes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(codes), cmocka_unit_test(halves),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(codes), cmocka_unit_test(halves), cmocka_unit_test(floats),
                                         cmocka_unit_test(attention) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
