@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "codegen/cuda/cuda_calls.h"
+#include "ops/contract/contract.h"
 #include "ops/contract/work.h"
 
 enum {
     LEAST = 8, /* rows or columns that are worth one, as of tiles */
     MOST = 0x7fffffff,
-    CODES_SIDE = 4,         /* what sides of products of codes are multiples of */
+    CODES_SIDE = 4,         /* what sides of products of codes are multiples of, */
+    FLOATS_SIDE = 16,       /* of floats of eight bits, too */
     CODES_K = (1 << 17) - 1 /* so long sums of products of codes fit 32 bits, however they are made */
 };
 
@@ -68,6 +70,9 @@ static bool is_product(const CallMaker *m)
     const DType x = in(call, 0)->type->dtype, y = in(call, 1)->type->dtype, out = access_result(call, 0)->dtype;
     if (x == I8)
         return y == I8 && out == I32 && op_of(call)->access.kind == ACCESS_CONTRACT;
+    if (contracts_codes(x)) /* of e5m2 at most one factor may be */
+        return m->target.narrow_codes && contracts_codes(y) && (x == F8E4M3 || y == F8E4M3) && out == F32 &&
+               it->order == ORDER_FMA;
     if (x == BF16 && !(m->target.narrow && work_narrows(call)))
         return false;
     return it->order == ORDER_FMA && x == y && (x == F32 || ((x == BF16 || x == F16) && (out == x || out == F32)));
@@ -194,13 +199,21 @@ static bool lay(const Found *f, AxisKind rows, StackProduct *p)
            lay_factor(f, SUMS, columns, b, &p->b);
 }
 
-/* Codes are multiplied along what is next to each other in both, by fours. */
-static bool codes_fit(const StackProduct *p)
+/* Codes are multiplied along what is next to each other in both, by fours; floats of eight bits by sixteens. */
+static bool codes_fit(const StackProduct *p, int64_t side)
 {
-    const int64_t k = p->b.rows;
-    return p->a.turned && !p->b.turned && k <= CODES_K && k % CODES_SIDE == 0 && p->d.rows % CODES_SIDE == 0 &&
-           p->a.line % CODES_SIDE == 0 && p->b.line % CODES_SIDE == 0 && p->d.line % CODES_SIDE == 0 &&
-           p->a.from % CODES_SIDE == 0 && p->b.from % CODES_SIDE == 0;
+    return p->a.turned && !p->b.turned && p->b.rows % side == 0 && p->d.rows % side == 0 && p->a.line % side == 0 &&
+           p->b.line % side == 0 && p->d.line % side == 0 && p->a.from % side == 0 && p->b.from % side == 0;
+}
+
+/* Whether a factor's codes lie as a library wants them; others may lie anyhow. */
+static bool factors_fit(const StackProduct *p)
+{
+    if (p->a.type == I8)
+        return p->b.rows <= CODES_K && codes_fit(p, CODES_SIDE);
+    return !contracts_codes(p->a.type) ||
+           (codes_fit(p, FLOATS_SIDE) && p->d.columns % FLOATS_SIDE == 0 && p->d.from % FLOATS_SIDE == 0 &&
+            p->a.step % FLOATS_SIDE == 0 && p->b.step % FLOATS_SIDE == 0 && p->d.step % FLOATS_SIDE == 0);
 }
 
 bool cuda_product_of(const CallMaker *m, StackProduct *p)
@@ -215,10 +228,11 @@ bool cuda_product_of(const CallMaker *m, StackProduct *p)
         p->d.rows < LEAST || p->d.columns < LEAST)
         return false;
     p->n = f.axes[STACKS][0].extent;
-    p->a.type = p->b.type = in(m->call, 0)->type->dtype;
+    p->a.type = in(m->call, p->a.argument)->type->dtype;
+    p->b.type = in(m->call, p->b.argument)->type->dtype;
     p->d.type = access_result(m->call, 0)->dtype;
     p->d.argument = 2;
-    return p->a.type != I8 || codes_fit(p);
+    return factors_fit(p);
 }
 
 bool cuda_product(CallMaker *m)

@@ -40,6 +40,8 @@ enum {
     CUBLAS_I8 = 3,
     CUBLAS_I32 = 10,
     CUBLAS_BF16 = 14,
+    CUBLAS_F8E4M3 = 28,
+    CUBLAS_F8E5M2 = 29,
     CUBLAS_SUMS_F32 = 68,  /* arithmetic: sums of f32 of narrow operands; */
     CUBLAS_EXACT_F32 = 69, /* f32 as it is, never as something narrower; */
     CUBLAS_SUMS_I32 = 72,

@@ -59,6 +59,9 @@ int blas_enter(const char *call);
 int blas_check(const CublasProduct *p, const CublasMatrix *a, const CublasMatrix *b, const CublasMatrix *c,
                const CublasMatrix *d, const char *call);
 
+/* Whether elements are floats of eight bits. */
+bool blas_is_f8(int type);
+
 /* Bytes of an element, and the length of the sums of a product. */
 size_t blas_bytes(int type);
 uint64_t blas_sums(const CublasProduct *p, const CublasMatrix *a);

@@ -18,9 +18,14 @@ enum {
 };
 static const uint64_t way_splits[WAYS] = { 3, 1, 2 };
 
+bool blas_is_f8(int type)
+{
+    return type == CUBLAS_F8E4M3 || type == CUBLAS_F8E5M2;
+}
+
 size_t blas_bytes(int type)
 {
-    return type == CUBLAS_I8 ? 1 : type == CUBLAS_F16 || type == CUBLAS_BF16 ? 2 : 4;
+    return type == CUBLAS_I8 || blas_is_f8(type) ? 1 : type == CUBLAS_F16 || type == CUBLAS_BF16 ? 2 : 4;
 }
 
 uint64_t blas_sums(const CublasProduct *p, const CublasMatrix *a)
@@ -31,20 +36,26 @@ uint64_t blas_sums(const CublasProduct *p, const CublasMatrix *a)
 /* ---- what makes sense ---- */
 
 typedef struct Combination {
-    int compute, scale, factor, result;
+    int compute, scale, factor, other, result;
 } Combination;
 
 static const Combination combinations[] = {
-    { CUBLAS_EXACT_F32, CUBLAS_F32, CUBLAS_F32, CUBLAS_F32 }, { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_BF16, CUBLAS_BF16 },
-    { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_BF16, CUBLAS_F32 }, { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_F16, CUBLAS_F16 },
-    { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_F16, CUBLAS_F32 },  { CUBLAS_SUMS_I32, CUBLAS_I32, CUBLAS_I8, CUBLAS_I32 },
+    { CUBLAS_EXACT_F32, CUBLAS_F32, CUBLAS_F32, CUBLAS_F32, CUBLAS_F32 },
+    { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_BF16, CUBLAS_BF16, CUBLAS_BF16 },
+    { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_BF16, CUBLAS_BF16, CUBLAS_F32 },
+    { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_F16, CUBLAS_F16, CUBLAS_F16 },
+    { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_F16, CUBLAS_F16, CUBLAS_F32 },
+    { CUBLAS_SUMS_I32, CUBLAS_I32, CUBLAS_I8, CUBLAS_I8, CUBLAS_I32 },
+    { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_F8E4M3, CUBLAS_F8E4M3, CUBLAS_F32 },
+    { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_F8E4M3, CUBLAS_F8E5M2, CUBLAS_F32 },
+    { CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_F8E5M2, CUBLAS_F8E4M3, CUBLAS_F32 },
 };
 
 static bool known(const CublasProduct *p, const CublasMatrix *a, const CublasMatrix *b, const CublasMatrix *d)
 {
     for (size_t i = 0; i < sizeof combinations / sizeof *combinations; i++) {
         const Combination *c = &combinations[i];
-        if (c->compute == p->compute && c->scale == p->scale && c->factor == a->type && c->factor == b->type &&
+        if (c->compute == p->compute && c->scale == p->scale && c->factor == a->type && c->other == b->type &&
             c->result == d->type)
             return true;
     }
@@ -67,13 +78,28 @@ static int check_end(const CublasProduct *p, const CublasMatrix *a, const Cublas
         return invalid(call, "an end that the simulated library does not know");
     if (p->end & CUBLAS_END_BIAS && !p->bias)
         return invalid(call, "a bias that lies nowhere");
-    const bool other = p->end & CUBLAS_END_BIAS && p->bias_type >= 0 && p->bias_type != d->type;
+    /* of floats of eight bits it is of bf16, which nobody asks for here */
+    const bool other =
+        p->end & CUBLAS_END_BIAS && (blas_is_f8(a->type) || (p->bias_type >= 0 && p->bias_type != d->type));
     return a->type == CUBLAS_I8 || other ? CUBLAS_NOT_SUPPORTED : CUBLAS_OK;
 }
 
 static bool fours(const CublasMatrix *m)
 {
     return m->rows % 4 == 0 && m->columns % 4 == 0 && m->line % 4 == 0;
+}
+
+/* Floats of eight bits from sm_89 on, along k in both, everything by sixteen bytes, or elements. */
+static bool takes_f8(const CublasProduct *p, const CublasMatrix *a, const CublasMatrix *b, const CublasMatrix *d)
+{
+    enum { OLDEST = 89, SIXTEEN = 16 };
+    const CublasMatrix *const all[] = { a, b, d };
+    for (int i = 0; i < 3; i++)
+        if (all[i]->rows % SIXTEEN || all[i]->columns % SIXTEEN ||
+            (size_t)all[i]->line * blas_bytes(all[i]->type) % SIXTEEN ||
+            (size_t)all[i]->step * blas_bytes(all[i]->type) % SIXTEEN)
+            return false;
+    return simcuda_capability() >= OLDEST && p->turned[0] && !p->turned[1];
 }
 
 int blas_check(const CublasProduct *p, const CublasMatrix *a, const CublasMatrix *b, const CublasMatrix *c,
@@ -104,8 +130,10 @@ int blas_check(const CublasProduct *p, const CublasMatrix *a, const CublasMatrix
     if (!known(p, a, b, d))
         return invalid(call, "types that do not go together");
     const int ends = check_end(p, a, d, call);
-    const bool fits = p->turned[0] && !p->turned[1] && fours(a) && fours(b) && d->rows % 4 == 0;
-    return ends ? ends : a->type == CUBLAS_I8 && !fits ? CUBLAS_NOT_SUPPORTED : CUBLAS_OK;
+    const bool fits = blas_is_f8(a->type)    ? takes_f8(p, a, b, d)
+                      : a->type == CUBLAS_I8 ? p->turned[0] && !p->turned[1] && fours(a) && fours(b) && d->rows % 4 == 0
+                                             : true;
+    return ends ? ends : fits ? CUBLAS_OK : CUBLAS_NOT_SUPPORTED;
 }
 
 /* ---- ways ---- */
@@ -160,6 +188,8 @@ static int choose(const CublasHandle *handle, const CublasProduct *p, const Cubl
     for (int i = 0; i < 4; i++) {
         if (!w->alignment[i] || w->alignment[i] & (w->alignment[i] - 1))
             return invalid(call, "an alignment that is no power of two");
+        if (blas_is_f8(m[0]->type) && w->alignment[i] < 16)
+            return CUBLAS_NOT_SUPPORTED;
         alignment |= (uint64_t)w->alignment[i] << 16 * i;
     }
     *n = list_ways(p, m, w, alignment, most, choices);

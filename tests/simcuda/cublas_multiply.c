@@ -9,6 +9,25 @@
 
 static const char what[] = "a product of cuBLASLt";
 
+/* Floats of eight bits by their sign, exponent and fraction: nothing of base/half.h, which whoever is tested reads them by. */
+static double read_e4m3(unsigned code)
+{
+    const unsigned exponent = code >> 3 & 15, fraction = code & 7;
+    const double size = (code & 0x7f) == 0x7f ? (double)NAN
+                        : exponent            ? ldexp(8 + fraction, (int)exponent - 10)
+                                              : ldexp(fraction, -9);
+    return code & 0x80 ? -size : size;
+}
+
+static double read_e5m2(unsigned code)
+{
+    const unsigned exponent = code >> 2 & 31, fraction = code & 3;
+    const double size = exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
+                        : exponent     ? ldexp(4 + fraction, (int)exponent - 17)
+                                       : ldexp(fraction, -16);
+    return code & 0x80 ? -size : size;
+}
+
 static double read(const CublasMatrix *m, const char *at, uint64_t row, uint64_t column)
 {
     const char *p = at + (row + column * (uint64_t)m->line) * blas_bytes(m->type);
@@ -16,6 +35,10 @@ static double read(const CublasMatrix *m, const char *at, uint64_t row, uint64_t
     float f;
     if (m->type == CUBLAS_I8)
         return *(const signed char *)p;
+    if (m->type == CUBLAS_F8E4M3)
+        return read_e4m3(*(const unsigned char *)p);
+    if (m->type == CUBLAS_F8E5M2)
+        return read_e5m2(*(const unsigned char *)p);
     if (m->type == CUBLAS_F32) {
         memcpy(&f, p, sizeof f);
         return (double)f;

@@ -59,6 +59,11 @@ EXPORT int simcuda_queue(void *stream, SimWork *work, const void *data, size_t b
         &(Op){ .kind = OP_WORK, .stream = s, .work = work, .bytes = bytes, .arguments = (char *)(uintptr_t)data });
 }
 
+EXPORT int simcuda_capability(void)
+{
+    return call_capability();
+}
+
 EXPORT double simcuda_time(int which)
 {
     const char *word = getenv("QCC_SIM_TIMES");

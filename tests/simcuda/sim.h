@@ -83,6 +83,9 @@ void simcuda_spend(double milliseconds);
 /* Number `which` of such a list; 0 where there is none. */
 double simcuda_time(int which);
 
+/* The compute capability of the devices: 90 is 9.0. */
+int simcuda_capability(void);
+
 /* Work reads or writes bytes of a device; whether it may. */
 int simcuda_touch(const void *at, size_t bytes, int how, const char *call);
 

@@ -52,7 +52,7 @@ static bool asks(Context *c, const Node *call, const Tensor *want, Asked *asked)
     CudaLaunch launch;
     Text text;
     *asked = (Asked){ .maker = { asked_take } };
-    const KernelTarget target = { .narrow = true, .products = &asked->maker };
+    const KernelTarget target = { .narrow = true, .narrow_codes = true, .products = &asked->maker };
     text_open(&text, &c->arena);
     if (cuda_print_call(&text, &target, call, "k", false, &launch) || !asked->n)
         return false;
@@ -157,6 +157,42 @@ static Status run_codes(void *context)
     return OK;
 }
 
+/* Floats of eight bits go there along k, by sixteens, of e5m2 one factor at most; and with results in f32 alone. */
+static Status run_floats(void *context)
+{
+    Context *c = context;
+    static const struct {
+        int64_t n, m, columns, k;
+        DType a, b;
+        bool ta, tb, narrow, taken;
+    } cases[] = { { 1, 32, 16, 48, F8E4M3, F8E4M3, false, true, false, true },
+                  { 2, 32, 16, 48, F8E4M3, F8E5M2, false, true, false, true },
+                  { 1, 32, 16, 48, F8E5M2, F8E4M3, false, true, false, true },
+                  { 1, 32, 16, 48, F8E5M2, F8E5M2, false, true, false, false },
+                  { 1, 32, 16, 48, F8E4M3, F8E4M3, false, false, false, false },
+                  { 1, 32, 16, 48, F8E4M3, F8E4M3, true, true, false, false },
+                  { 1, 32, 16, 40, F8E4M3, F8E4M3, false, true, false, false },
+                  { 1, 24, 16, 48, F8E4M3, F8E4M3, false, true, false, false },
+                  { 1, 32, 24, 48, F8E4M3, F8E4M3, false, true, false, false },
+                  { 1, 32, 16, 48, F8E4M3, F8E4M3, false, true, true, false } };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Rng rng = { seed_of("floats", i) };
+        Build b = fresh(c);
+        Asked asked;
+        const MatmulAttr at = { .ta = cases[i].ta, .tb = cases[i].tb, .out = cases[i].narrow ? 0 : F32 + 1 };
+        const int64_t n = cases[i].n, m = cases[i].m, columns = cases[i].columns, k = cases[i].k;
+        Node *x = draw(&b, &rng, cases[i].a, 3, (int64_t[]){ n, at.ta ? k : m, at.ta ? m : k });
+        Node *y = draw(&b, &rng, cases[i].b, 3, (int64_t[]){ n, at.tb ? columns : k, at.tb ? k : columns });
+        Node *call = build_node(&b, OP_matmul, &at, 2, (Node *[]){ x, y });
+        require(asks(c, call, value_of(c, call, NULL), &asked) == cases[i].taken, "floats, case %zu\n", i);
+        if (cases[i].taken) {
+            assert_int_equal(asked.is.a.type, in(call, asked.is.a.argument)->type->dtype);
+            assert_int_equal(asked.is.b.type, in(call, asked.is.b.argument)->type->dtype);
+        }
+    }
+    return OK;
+}
+
 /* A convolution of one tap is a product for each image; one of more, or with a bias beside it, is none. */
 static Status run_windows(void *context)
 {
@@ -185,6 +221,7 @@ static void products(void **state)
     (void)state;
     with_context(run_products);
     with_context(run_codes);
+    with_context(run_floats);
     with_context(run_windows);
 }
 

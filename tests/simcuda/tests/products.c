@@ -2,6 +2,7 @@
  * what a real library refuses, or computes nonsense from, is found. */
 #include <stdlib.h>
 
+#include "base/half.h"
 #include "runtime/cuda/cublas.h"
 #include "simcuda/tests/bench.h"
 
@@ -22,20 +23,24 @@ typedef struct Scene {
 
 typedef struct Types {
     int factor, result, compute, scale;
+    int right;    /* the other factor's; 0: the same */
+    int64_t d[3]; /* rows, columns and k; 0: M, N, K */
 } Types;
 
 static void scene_types(Scene *s, const Types *t, int turn_a, int turn_b)
 {
     const int32_t stack = STACK;
-    const int64_t steps[] = { M * K + 16, N * K + 32, (M + 4) * N };
+    const int64_t m = t->d[0] ? t->d[0] : M, n = t->d[1] ? t->d[1] : N, k = t->d[2] ? t->d[2] : K;
+    const int64_t steps[] = { m * k + 16, n * k + 32, (m + 4) * n };
     const uint64_t most = ROOM;
     const uint32_t splits = CUBLAS_SPLITS_IN_SCRATCH, at = 64;
     const Cublas *c = &s->blas;
     int code = c->product(&s->product, t->compute, t->scale) | c->set_product(s->product, CUBLAS_TURN_A, &turn_a, 4) |
                c->set_product(s->product, CUBLAS_TURN_B, &turn_b, 4) |
-               c->matrix(&s->of_a, t->factor, turn_a ? K : M, turn_a ? M : K, turn_a ? K : M) |
-               c->matrix(&s->of_b, t->factor, turn_b ? N : K, turn_b ? K : N, turn_b ? N : K) |
-               c->matrix(&s->of_d, t->result, M, N, M + 4) | c->wishes(&s->wishes) |
+               c->matrix(&s->of_a, t->factor, (uint64_t)(turn_a ? k : m), (uint64_t)(turn_a ? m : k), turn_a ? k : m) |
+               c->matrix(&s->of_b, t->right ? t->right : t->factor, (uint64_t)(turn_b ? n : k),
+                         (uint64_t)(turn_b ? k : n), turn_b ? n : k) |
+               c->matrix(&s->of_d, t->result, (uint64_t)m, (uint64_t)n, m + 4) | c->wishes(&s->wishes) |
                c->set_wishes(s->wishes, CUBLAS_MOST_SCRATCH, &most, sizeof most) |
                c->set_wishes(s->wishes, CUBLAS_SPLITS, &splits, sizeof splits);
     for (int i = 0; i < 4; i++)
@@ -413,6 +418,71 @@ static void what_it_does_not_take(void **state)
     scene_close(&s);
 }
 
+/* ---- floats of eight bits ---- */
+
+/* Codes of both kinds along k, whose numbers are halves and whole ones. */
+static void f8_products(void **state)
+{
+    static const Types floats = {
+        CUBLAS_F8E4M3, CUBLAS_F32, CUBLAS_SUMS_F32, CUBLAS_F32, CUBLAS_F8E5M2, { 16, 32, 64 }
+    };
+    static unsigned char a[ROOM], x[ROOM];
+    static float d[ROOM / 4];
+    const int64_t m = floats.d[0], n = floats.d[1], k = floats.d[2];
+    Scene s;
+    (void)state;
+    scene_open(&s, &floats, CUBLAS_TURNED, CUBLAS_AS_IT_LIES);
+    for (int i = 0; i < STACK; i++)
+        for (int64_t t = 0; t < k; t++) {
+            for (int64_t r = 0; r < m; r++)
+                a[i * (m * k + 16) + t + r * k] = f8e4m3fn_from_f32(number(1, i, (int)r, (int)t) / 2, true);
+            for (int64_t c = 0; c < n; c++)
+                x[i * (n * k + 32) + t + c * k] = f8e5m2_from_f32(number(2, i, (int)t, (int)c), true);
+        }
+    bench_write(&s.b, s.a, a, sizeof a);
+    bench_write(&s.b, s.x, x, sizeof x);
+    assert_int_equal(choose(&s), CUBLAS_OK);
+    assert_int_equal(multiply(&s), CUBLAS_OK);
+    bench_read(&s.b, d, s.d, sizeof d);
+    for (int i = 0; i < STACK; i++)
+        for (int64_t r = 0; r < m; r++)
+            for (int64_t c = 0; c < n; c++) {
+                float sum = 0;
+                for (int64_t t = 0; t < k; t++)
+                    sum += number(1, i, (int)r, (int)t) * number(2, i, (int)t, (int)c) / 2;
+                bench_that(d[i * (m + 4) * n + r + c * (m + 4)] == sum, "[%d][%d,%d]\n", i, (int)r, (int)c);
+            }
+    assert_string_equal(s.b.report(), "");
+    scene_close(&s);
+}
+
+/* What it makes no way for: a side that is no multiple of sixteen, another order, a device before sm_89, a bias in f32, places that
+ * are not said to lie at sixteen bytes; and two factors of e5m2 are nothing that goes together. */
+static void f8_that_it_does_not_take(void **state)
+{
+    static const Types good = { CUBLAS_F8E4M3, CUBLAS_F32, CUBLAS_SUMS_F32, CUBLAS_F32, 0, { 16, 32, 64 } };
+    (void)state;
+    for (int how = 0; how < 9; how++) {
+        Types t = good;
+        Scene s;
+        const uint32_t eight = 8;
+        if (how >= 1 && how <= 3)
+            t.d[how - 1] -= 8;
+        if (how == 4)
+            t.factor = CUBLAS_F8E5M2;
+        assert_int_equal(setenv("QCC_SIM_CAPABILITY", how == 5 ? "80" : "90", 1), 0);
+        scene_open(&s, &t, how == 6 ? CUBLAS_AS_IT_LIES : CUBLAS_TURNED, CUBLAS_AS_IT_LIES);
+        if (how == 7)
+            describe_end(&s, true, false, s.x);
+        if (how == 8)
+            assert_int_equal(s.blas.set_wishes(s.wishes, CUBLAS_ALIGNMENT_A + 1, &eight, sizeof eight), CUBLAS_OK);
+        const int wanted = how == 0 ? CUBLAS_OK : how == 4 ? CUBLAS_INVALID : CUBLAS_NOT_SUPPORTED, got = choose(&s);
+        bench_that(got == wanted, "case %d: %d, not %d\n", how, got, wanted);
+        scene_close(&s);
+    }
+    assert_int_equal(unsetenv("QCC_SIM_CAPABILITY"), 0);
+}
+
 /* Work of a library is late, belongs to a stream, and is captured as kernels are. */
 static void is_captured(void **state)
 {
@@ -444,6 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(is_captured), cmocka_unit_test(f32_products),
                                         cmocka_unit_test(ends),        cmocka_unit_test(what_is_no_number),
-                                        cmocka_unit_test(refusals),    cmocka_unit_test(what_it_does_not_take) };
+                                        cmocka_unit_test(refusals),    cmocka_unit_test(what_it_does_not_take),
+                                        cmocka_unit_test(f8_products), cmocka_unit_test(f8_that_it_does_not_take) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
