@@ -79,11 +79,11 @@ set_tests_properties(simcuda/steps_products PROPERTIES LABELS slow ENVIRONMENT "
                      PASS_REGULAR_EXPRESSION "[1-9][0-9]* near, 0 APART, 0 that")
 # Batches that travel while a step runs, each access looked at: of kernels behind one that refuses, too (checks.c).
 add_test(NAME simcuda/next COMMAND test_embed_next cuda)
-set_tests_properties(simcuda/next PROPERTIES LABELS fast
+set_tests_properties(simcuda/next PROPERTIES LABELS slow
                      ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none;QCC_SIM_CHECKS=on")
 # Steps that are told of later, on the simulated device.
 add_test(NAME simcuda/later COMMAND test_embed_later cuda)
-set_tests_properties(simcuda/later PROPERTIES LABELS fast
+set_tests_properties(simcuda/later PROPERTIES LABELS slow
                      ENVIRONMENT "LD_LIBRARY_PATH=${sim_folder};QCC_CACHE=none;QCC_SIM_CHECKS=on")
 add_test(NAME simcuda/header COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/simcuda/header)
 set_tests_properties(simcuda/header PROPERTIES LABELS fast)

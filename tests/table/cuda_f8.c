@@ -1,3 +1,4 @@
+/* label: slow */
 /* Products of floats of eight bits, run on this machine thread by thread: by plain kernels, and by those for tensor cores, which here add
  * up as the evaluator does, so that each product is seen to be in its sum, and where segments end; and mistakes show. */
 #include "codegen/cuda/cuda_call.h"
