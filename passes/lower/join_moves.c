@@ -1,11 +1,10 @@
 /* join-moves: transposes with reshapes between them become one, or none.
  *
  *     graph @f(%x: f32[2,5,12], %w: f32[12,12], %b: f32[12]) -> (%y) {
- *         const %0: i64[3] = [5, 2, 12]
- *         %1: f32[5,2,12] = transpose(%x, perm=[1, 0, 2])
- *         %2: f32[5,2,12] = matmul(%1, %w)
- *         %3: f32[5,2,12] = add(%2, %b)
- *         %y: f32[2,5,12] = transpose(%3, perm=[1, 0, 2])
+ *         %0: f32[5,2,12] = transpose(%x, perm=[1, 0, 2])
+ *         %1: f32[5,2,12] = matmul(%0, %w)
+ *         %2: f32[5,2,12] = add(%1, %b)
+ *         %y: f32[2,5,12] = transpose(%2, perm=[1, 0, 2])
  *     }
  *     ==>
  *     graph @f(%x: f32[2,5,12], %w: f32[12,12], %b: f32[12]) -> (%y) {
