@@ -314,7 +314,7 @@ Place node_place(const Node *n)
     return (Place){ .where = module ? arena_printf(arena, "%s in %s", where, module) : where, .byte = -1 };
 }
 
-enum { FACTS_PER_CHUNK = 1024 };
+enum { FACTS_PER_CHUNK = 64 };
 
 Facts facts_open(Arena *scratch, size_t slot_size)
 {

@@ -260,7 +260,8 @@ bool type_same_shape(const Type *a, const Type *b)
     return same;
 }
 
-bool type_known(const Type *type)
+/* Whether all inside a type that has parts is known. */
+static bool parts_known(const Type *type)
 {
     Open stack[DEEPEST];
     int depth = 0;
@@ -277,6 +278,14 @@ bool type_known(const Type *type)
             return true;
         type = stack[depth - 1].type->parts[stack[depth - 1].next++];
     }
+}
+
+/* Most types have no parts: a stack, which is cleared, would take longer than all else. */
+bool type_known(const Type *type)
+{
+    if (type->n_parts)
+        return parts_known(type);
+    return type->kind != TYPE_TENSOR || tensor_known(type);
 }
 
 int64_t type_elements(const Type *type)
@@ -326,7 +335,7 @@ static bool heads_agree(const Type *a, const Type *b)
     return a->kind != TYPE_TENSOR || (a->dtype == b->dtype && dims_agree(a, b));
 }
 
-bool type_agrees(const Type *a, const Type *b)
+static bool parts_agree(const Type *a, const Type *b)
 {
     Open stack[DEEPEST];
     int depth = 0;
@@ -343,6 +352,11 @@ bool type_agrees(const Type *a, const Type *b)
         a = top->type->parts[top->next];
         b = top->other->parts[top->next++];
     }
+}
+
+bool type_agrees(const Type *a, const Type *b)
+{
+    return a == b || (a->n_parts ? parts_agree(a, b) : heads_agree(a, b));
 }
 
 static const Type *meet_tensors(Types *t, const Type *a, const Type *b)

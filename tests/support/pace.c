@@ -22,7 +22,7 @@ double slowness(void)
 #if defined(QCC_DEBUG)
     return 6;
 #else
-    return 2.5; /* 1.7 was seen, on a processor that is slow at small blocks of memory */
+    return 1.5;
 #endif
 }
 
