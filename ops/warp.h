@@ -26,13 +26,15 @@
 #define WARP_ALL 0xffffffffu
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+/* c += a b by one instruction; a register of a sum is of kind "r" or "f". */
+#define WARP_MMA(kind, ptx)                                                                                            \
+    asm volatile("mma.sync.aligned." ptx " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"            \
+                 : "+" kind(c[0]), "+" kind(c[1]), "+" kind(c[2]), "+" kind(c[3])                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 #define WARP_PRODUCT(A, B, a_ptx, b_ptx)                                                                               \
     Q_FN void warp_product(u32 *c, const u32 *a, const u32 *b, const A *, const B *)                                   \
     {                                                                                                                  \
-        asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." a_ptx "." b_ptx ".s32 "                                  \
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                 \
-                     : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])                                                  \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
+        WARP_MMA("r", "m16n8k32.row.col.s32." a_ptx "." b_ptx ".s32");                                                 \
     }
 #elif defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 750
 #define WARP_PRODUCT(A, B, a_ptx, b_ptx)                                                                               \
@@ -92,10 +94,7 @@ typedef struct F16 {
 #define WARP_HALVES(H, ptx, from, to)                                                                                  \
     Q_FN void warp_product(f32 *c, const u32 *a, const u32 *b, const H *, const H *)                                   \
     {                                                                                                                  \
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." ptx "." ptx ".f32 "                                      \
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                 \
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                  \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
+        WARP_MMA("f", "m16n8k16.row.col.f32." ptx "." ptx ".f32");                                                     \
     }                                                                                                                  \
     Q_FN u32 warp_pack(f32 first, f32 second, const H *)                                                               \
     {                                                                                                                  \

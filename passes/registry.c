@@ -32,18 +32,6 @@ const Pass *pass_find(const char *name)
     return NULL;
 }
 
-Node **pass_nodes(const Graph *g, Arena *arena, size_t *n)
-{
-    *n = 0;
-    for (const Node *k = g->first; k; k = k->next)
-        ++*n;
-    Node **nodes = NEWS(arena, Node *, *n + 1);
-    *n = 0;
-    for (Node *k = g->first; k; k = k->next)
-        nodes[(*n)++] = k;
-    return nodes;
-}
-
 Status pass_run(const Pass *pass, Graph *g, PassRun *run)
 {
     static const PassOptions defaults = { 0 };

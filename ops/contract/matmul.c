@@ -5,6 +5,7 @@
 #include "ops/contract/contract.h"
 #include "ops/contract/work.h"
 #include "ops/contract/contract_access.h"
+#include "ops/contract/operands.h"
 
 static const AttrSpec matmul_attrs[] = {
     ATTR_OURS(MatmulAttr, ta, BOOL, false),
@@ -298,14 +299,11 @@ static Arithmetic matmul_arithmetic(DType d)
     return d == F64 ? ARITH_F64 : dtype_is_float(d) ? ARITH_F32 : d == U64 ? ARITH_U64 : ARITH_I64;
 }
 
-/* Whether two operands may be multiplied as they lie: what the instruction makes of products of bf16 is near what the reference
- * has (docs/arithmetic.md); few rows are not worth packing the right operand for. */
 static bool may_narrow(const MatmulAttr *at, const Type *a, const Type *b)
 {
-    enum { FEW = 2 };
     int64_t m, k;
     matrix_of(a, at->ta, true, &m, &k);
-    return a->dtype == BF16 && b->dtype == BF16 && m > FEW;
+    return operands_narrow(a, b, m);
 }
 
 static bool narrows_matmul(const Node *n)
@@ -322,34 +320,9 @@ static bool products_of_bf16(Eval *const *calls, int n)
     return all;
 }
 
-/* Codes of an operand as numbers, which threads share out. */
-typedef struct Widening {
-    const Eval *e;
-    const Tensor *from;
-    f32 *to;
-} Widening;
-
-enum { WIDENED = 1 << 14 }; /* elements that are worth a share */
-
-static void widen_some(void *arg, int64_t begin, int64_t end, int worker)
-{
-    const Widening *w = arg;
-    const int64_t all = tensor_elements(w->from), from = begin * WIDENED,
-                  to = end * WIDENED < all ? end * WIDENED : all;
-    (void)worker;
-    kernels_load_f32(w->e->kernels, w->to + from, w->from, from, to - from);
-}
-
 static const void *operand(const MatmulRun *r, Eval *e, int i)
 {
-    if (r->is_bf16)
-        return e->in[i]->data;
-    if (!contracts_codes(e->in[i]->type->dtype))
-        return eval_wide(e, i, r->arithmetic);
-    const int64_t n = tensor_elements(e->in[i]);
-    Widening w = { e, e->in[i], eval_room(e, (size_t)n, sizeof(f32)) };
-    eval_parallel(e, (n + WIDENED - 1) / WIDENED, widen_some, &w);
-    return w.to;
+    return r->is_bf16 ? e->in[i]->data : operand_wide(e, i, r->arithmetic);
 }
 
 static int64_t least_of(int64_t x, int64_t y)

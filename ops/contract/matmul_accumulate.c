@@ -8,6 +8,7 @@
 #include "ops/card/shapes.h"
 #include "ops/contract/contract.h"
 #include "ops/contract/contract_access.h"
+#include "ops/contract/operands.h"
 #include "ops/contract/work.h"
 
 enum { LEFT, RIGHT, SUM };
@@ -55,11 +56,9 @@ typedef struct Accumulating {
     size_t room; /* bytes, of each worker */
 } Accumulating;
 
-/* As products alone do: few rows are not worth it. */
 static bool may_narrow(const AccumulateAttr *at, const Type *a, const Type *b)
 {
-    enum { FEW = 2 };
-    return a->dtype == BF16 && b->dtype == BF16 && a->dims[at->ta] > FEW;
+    return operands_narrow(a, b, a->dims[at->ta]);
 }
 
 static bool narrows_accumulate(const Node *n)
@@ -130,8 +129,8 @@ static Status eval_accumulate(Eval *e)
                        .k = (size_t)a->dims[!at->ta],
                        .arithmetic = y->dtype == F64 ? ARITH_F64 : ARITH_F32 };
     r.is_bf16 = may_narrow(at, a, e->in[RIGHT]->type) && eval_options(e)->narrow && kernels_packed_bf16(e->kernels);
-    r.a = r.is_bf16 ? e->in[LEFT]->data : eval_wide(e, LEFT, r.arithmetic);
-    r.b = r.is_bf16 ? e->in[RIGHT]->data : eval_wide(e, RIGHT, r.arithmetic);
+    r.a = r.is_bf16 ? e->in[LEFT]->data : operand_wide(e, LEFT, r.arithmetic);
+    r.b = r.is_bf16 ? e->in[RIGHT]->data : operand_wide(e, RIGHT, r.arithmetic);
     r.c = eval_out_wide(e, 0, r.arithmetic);
     if (r.k > PANEL_SEGMENT)
         return eval_fail(e, "goes on within a segment of %d, not over %zu", PANEL_SEGMENT, r.k);

@@ -32,10 +32,7 @@ Q_FN f32 f8_number(u32 code, const F8e5m2 *)
 #define WARP_FLOATS(A, B, a_ptx, b_ptx)                                                                                \
     Q_FN void warp_product(f32 *c, const u32 *a, const u32 *b, const A *, const B *)                                   \
     {                                                                                                                  \
-        asm volatile("mma.sync.aligned.m16n8k32.row.col.f32." a_ptx "." b_ptx ".f32 "                                  \
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                 \
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                                  \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                              \
+        WARP_MMA("f", "m16n8k32.row.col.f32." a_ptx "." b_ptx ".f32");                                                 \
     }
 WARP_FLOATS(F8e4m3, F8e4m3, "e4m3", "e4m3")
 WARP_FLOATS(F8e4m3, F8e5m2, "e4m3", "e5m2")

@@ -71,9 +71,6 @@ extern const size_t n_all_passes;
 /* Runs a pass on a graph; `run` may be null (no options, no limit). */
 Status pass_run(const Pass *pass, Graph *g, PassRun *run);
 
-/* The nodes of the list, for who changes it on the way: what is built meanwhile is not among them, what is taken out has no readers. */
-Node **pass_nodes(const Graph *g, Arena *arena, size_t *n);
-
 /* "TYPED". */
 const char *fact_name(FactBit bit);
 

@@ -24,7 +24,7 @@
 #include "ops/move/transposed.h"
 #include "ops/quant/words.h"
 #include "ops/region/region.h"
-#include "passes/engine/pass.h"
+#include "passes/engine/rewrite.h"
 #include "passes/lower/turned.h"
 
 enum { HEADS_RANK = 4, STEPS_RANK = 3, MOST_OPERANDS = 8 };
@@ -52,15 +52,10 @@ static bool swaps_heads(const Node *n)
     return is_transpose(n) && n->type->rank == HEADS_RANK && transpose_swaps(n, 1);
 }
 
-typedef struct Absorb {
-    PassRun *run;
-    Status status; /* of what was built */
-} Absorb;
-
 /* Who a transpose may meet, and what becomes of it then. */
 typedef struct Meeting {
     Op op;
-    bool (*absorb)(Node *n, Absorb *a); /* whether anything changed */
+    bool (*absorb)(Node *n, Rewriting *a); /* whether anything changed */
 } Meeting;
 
 static const Meeting *meeting_of(const Node *n);
@@ -70,26 +65,14 @@ static bool is_read_once(const Node *n)
     return n->uses && !n->uses->next;
 }
 
-/* Puts what was built, or was there, in the place of a node. */
-static bool replace(Absorb *a, Node *n, Node *by, const Build *b)
-{
-    a->status = a->status == OK ? b->status : a->status;
-    if (b->status != OK)
-        return false;
-    stand_in(n, by);
-    remove_unread(n, a->run->scratch, NULL, NULL);
-    a->run->changes++;
-    return true;
-}
-
 /* Two transposes are one, or nothing. */
-static bool join(Node *n, Absorb *a)
+static bool join(Node *n, Rewriting *a)
 {
     if (!is_transpose(n) || !is_transpose(in(n, 0)))
         return false;
     Build b = build_before(n);
     Node *by = transpose_joined(&b, n);
-    return replace(a, n, by, &b);
+    return rewrite_with(a, n, by, &b);
 }
 
 /* ---- what changes places with a transpose ---- */
@@ -123,7 +106,7 @@ static bool leads_on(const Node *n)
 }
 
 /* f(turned x) is f(x), turned. */
-static bool sink_below(Node *n, Absorb *a)
+static bool sink_below(Node *n, Rewriting *a)
 {
     Node *turn = turned_below(n);
     if (!turn || n->n_in > MOST_OPERANDS)
@@ -131,11 +114,11 @@ static bool sink_below(Node *n, Absorb *a)
     if (!turned_is_absorbed(turn) && !(is_read_once(turn) && only_operand(n) >= 0 && leads_on(n)))
         return false;
     Build b = build_before(n);
-    return replace(a, n, turned_sink(&b, n, turn), &b);
+    return rewrite_with(a, n, turned_sink(&b, n, turn), &b);
 }
 
 /* A line that a reshape turns is turned later, so that it meets who turns it back. */
-static bool sink_below_line(Node *n, Absorb *a)
+static bool sink_below_line(Node *n, Rewriting *a)
 {
     const int at = only_operand(n);
     Node *line = at < 0 || n->n_in > MOST_OPERANDS ? NULL : in(n, at), *ins[MOST_OPERANDS];
@@ -146,11 +129,11 @@ static bool sink_below_line(Node *n, Absorb *a)
         ins[i] = i == at ? in(line, 0) : in(n, i);
     Build b = build_before(n);
     Node *call = build_node(&b, n->op, n->attr, n->n_in, ins);
-    return replace(a, n, call ? make_reshape(&b, call, n->type->rank, n->type->dims) : NULL, &b);
+    return rewrite_with(a, n, call ? make_reshape(&b, call, n->type->rank, n->type->dims) : NULL, &b);
 }
 
 /* A reshape that leaves the last two dimensions, which were turned. */
-static bool sink_below_reshape(Node *n, Absorb *a)
+static bool sink_below_reshape(Node *n, Rewriting *a)
 {
     Node *turn = in(n, 0);
     const int rank = n->type->rank;
@@ -163,11 +146,11 @@ static bool sink_below_reshape(Node *n, Absorb *a)
     for (int i = 0; i < rank; i++)
         dims[i] = n->type->dims[i < rank - 2 ? i : 2 * rank - 3 - i];
     Build b = build_before(n);
-    return replace(a, n, make_swap_last(&b, make_reshape(&b, in(turn, 0), rank, dims)), &b);
+    return rewrite_with(a, n, make_swap_last(&b, make_reshape(&b, in(turn, 0), rank, dims)), &b);
 }
 
 /* What is reshaped again is what it was before, if it is of that type. */
-static bool absorb_in_reshape(Node *n, Absorb *a)
+static bool absorb_in_reshape(Node *n, Rewriting *a)
 {
     Node *x = in(n, 0);
     while (x->op == OP_reshape && x->type != n->type)
@@ -175,12 +158,12 @@ static bool absorb_in_reshape(Node *n, Absorb *a)
     if (x->type != n->type || !is_sized(n))
         return sink_below_reshape(n, a);
     const Build b = build_before(n);
-    return replace(a, n, x, &b);
+    return rewrite_with(a, n, x, &b);
 }
 
 /* ---- products ---- */
 
-static bool read_turned(Node *n, Absorb *a)
+static bool read_turned(Node *n, Rewriting *a)
 {
     MatmulAttr at = *(const MatmulAttr *)n->attr;
     Node *ins[2] = { in(n, 0), in(n, 1) };
@@ -193,11 +176,11 @@ static bool read_turned(Node *n, Absorb *a)
     if (ins[0] == in(n, 0) && ins[1] == in(n, 1))
         return false;
     Build b = build_before(n);
-    return replace(a, n, CALL_ATTR(&b, matmul, at, ins[0], ins[1]), &b);
+    return rewrite_with(a, n, CALL_ATTR(&b, matmul, at, ins[0], ins[1]), &b);
 }
 
 /* The same of codes. */
-static bool read_codes_turned(Node *n, Absorb *a)
+static bool read_codes_turned(Node *n, Rewriting *a)
 {
     const bool rescales = n->op == OP_qmatmul;
     const int operands[2] = { 0, rescales ? QMATMUL_B : 1 };
@@ -221,11 +204,11 @@ static bool read_codes_turned(Node *n, Absorb *a)
     if (!changed)
         return false;
     Build b = build_before(n);
-    return replace(a, n, build_node(&b, n->op, rescales ? (const void *)&at : &sums, n->n_in, ins), &b);
+    return rewrite_with(a, n, build_node(&b, n->op, rescales ? (const void *)&at : &sums, n->n_in, ins), &b);
 }
 
 /* (a b)' is b' a', also behind a reshape of what belongs to no matrix. */
-static bool write_turned(Node *n, Absorb *a)
+static bool write_turned(Node *n, Rewriting *a)
 {
     const bool reshaped = swaps_last(n) && turned_keeps_matrices(in(n, 0)) && is_read_once(in(n, 0));
     Node *product = reshaped ? in(in(n, 0), 0) : in(n, 0);
@@ -238,14 +221,14 @@ static bool write_turned(Node *n, Absorb *a)
     b.flags = product->flags;
     b.src = product->src;
     Node *turned = CALL_ATTR(&b, matmul, at, in(product, 1), in(product, 0));
-    return replace(a, n, turned && reshaped ? make_reshape(&b, turned, n->type->rank, n->type->dims) : turned, &b);
+    return rewrite_with(a, n, turned && reshaped ? make_reshape(&b, turned, n->type->rank, n->type->dims) : turned, &b);
 }
 
-static bool write_codes_turned(Node *n, Absorb *a)
+static bool write_codes_turned(Node *n, Rewriting *a)
 {
     Build b = build_before(n);
     Node *by = turned_product(&b, n);
-    return by && replace(a, n, by, &b);
+    return by && rewrite_with(a, n, by, &b);
 }
 
 /* ---- attention ---- */
@@ -304,7 +287,7 @@ static bool gains_by_steps(const Node *n, int operands)
 }
 
 /* The call over steps; its results take the places of those of `n`. */
-static bool read_steps(Node *n, int operands, Absorb *a)
+static bool read_steps(Node *n, int operands, Rewriting *a)
 {
     AttentionAttr at = *(const AttentionAttr *)n->attr;
     Node *ins[MOST_OPERANDS];
@@ -318,28 +301,28 @@ static bool read_steps(Node *n, int operands, Absorb *a)
     at.kv_num_heads = in(n, 1)->type->dims[1];
     Node *by = build_node_n(&b, n->op, &at, n->n_in, ins, results);
     if (results == 1 || !by)
-        return replace(a, n, by ? to_heads(&b, by, n->type) : NULL, &b);
+        return rewrite_with(a, n, by ? to_heads(&b, by, n->type) : NULL, &b);
     for (const Use *u = n->uses, *next; u; u = next) {
         next = u->next;
         const int i = ((const PartAttr *)u->user->attr)->index;
-        replace(a, u->user, to_heads(&b, build_part(&b, by, i), type_result(n->type, i)), &b);
+        rewrite_with(a, u->user, to_heads(&b, build_part(&b, by, i), type_result(n->type, i)), &b);
     }
     return true;
 }
 
 /* ---- the pass ---- */
 
-static bool absorb_transpose(Node *n, Absorb *a)
+static bool absorb_transpose(Node *n, Rewriting *a)
 {
     return join(n, a) || write_turned(n, a) || write_codes_turned(n, a);
 }
 
-static bool absorb_in_attention(Node *n, Absorb *a)
+static bool absorb_in_attention(Node *n, Rewriting *a)
 {
     return read_steps(n, 3, a);
 }
 
-static bool absorb_in_attention_grad(Node *n, Absorb *a)
+static bool absorb_in_attention_grad(Node *n, Rewriting *a)
 {
     return read_steps(n, 4, a);
 }
@@ -362,7 +345,7 @@ static const Meeting *meeting_of(const Node *n)
     return NULL;
 }
 
-static bool change(Node *n, Absorb *a)
+static bool change(Node *n, Rewriting *a)
 {
     const Meeting *met = meeting_of(n);
     return met ? met->absorb(n, a) : sink_below(n, a) || sink_below_line(n, a);
@@ -370,16 +353,7 @@ static bool change(Node *n, Absorb *a)
 
 static Status absorb_transposes(Graph *g, PassRun *run)
 {
-    Absorb a = { run, OK };
-    for (bool changed = true; changed && a.status == OK;) {
-        size_t n;
-        Node **nodes = pass_nodes(g, run->scratch, &n);
-        changed = false;
-        for (size_t i = 0; i < n; i++)
-            if (nodes[i]->uses && !node_is_input(nodes[i]))
-                changed |= change(nodes[i], &a);
-    }
-    return a.status;
+    return rewrite_all(g, run, change);
 }
 
 const Pass pass_absorb_transposes = {

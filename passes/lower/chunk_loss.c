@@ -41,10 +41,4 @@
  * wanted than that (the gradient of a bias), and those in a body. */
 #include "passes/lower/chunk_rows.h"
 
-static Status chunk_loss(Graph *g, PassRun *run)
-{
-    static const ChunkLimits limits = { .least = 1 << 20, .most = 16 << 20, .least_turns = 4 };
-    return chunk_losses(g, run, &limits);
-}
-
-const Pass pass_chunk_loss = { .name = "chunk-loss", .needs = TYPED, .may = EXACT, .run = chunk_loss };
+const Pass pass_chunk_loss = { .name = "chunk-loss", .needs = TYPED, .may = EXACT, .run = chunk_losses };

@@ -172,13 +172,19 @@ static void find_piece(Chunks *c)
 
 /* ---- whether it is worth it ---- */
 
-/* Rows at a time: a divisor, in whole blocks of the k of products. */
-static int64_t chunk_of(const Chunks *c, const ChunkLimits *limits)
+enum {
+    LEAST = 1 << 20, /* bytes of scores, as f32: fewer stay whole */
+    MOST = 16 << 20, /* of a chunk */
+    LEAST_TURNS = 4, /* a chunk is no larger share of all rows */
+    BLOCK = 32,      /* rows of a chunk come in so many: whole blocks of the k of products */
+};
+
+/* Rows at a time: a divisor. */
+static int64_t chunk_of(const Chunks *c)
 {
-    enum { BLOCK = 32 };
     const int64_t bytes = c->scores->type->dims[c->rank - 1] * (int64_t)sizeof(float);
-    for (int64_t n = c->rows / limits->least_turns / BLOCK * BLOCK; n > 0; n -= BLOCK)
-        if (c->rows % n == 0 && n <= limits->most / bytes)
+    for (int64_t n = c->rows / LEAST_TURNS / BLOCK * BLOCK; n > 0; n -= BLOCK)
+        if (c->rows % n == 0 && n <= MOST / bytes)
             return n;
     return 0;
 }
@@ -219,23 +225,23 @@ static const char *refuse(Chunks *c)
 
 /* ---- all of them ---- */
 
-static bool is_large(const Node *n, const ChunkLimits *limits)
+static bool is_large(const Node *n)
 {
     return n->op == OP_matmul && is_forward(n) && n->type->kind == TYPE_TENSOR && type_known(n->type) &&
-           n->type->rank >= 2 && type_elements(n->type) >= limits->least / (int64_t)sizeof(float);
+           n->type->rank >= 2 && type_elements(n->type) >= LEAST / (int64_t)sizeof(float);
 }
 
-Status chunk_losses(Graph *g, PassRun *run, const ChunkLimits *limits)
+Status chunk_losses(Graph *g, PassRun *run)
 {
     for (Node *n = g->owner ? NULL : g->first, *next; n; n = next) { /* a loop in a loop would be one call */
         next = n->next;
-        if (!is_large(n, limits))
+        if (!is_large(n))
             continue;
         Chunks c = { .g = g, .scratch = run->scratch, .scores = n, .rank = n->type->rank };
         c.places = facts_open(run->scratch, sizeof(int));
         c.order = facts_open(run->scratch, sizeof(int));
         c.rows = type_elements(n->type) / n->type->dims[c.rank - 1];
-        c.chunk = chunk_of(&c, limits);
+        c.chunk = chunk_of(&c);
         if (c.rows < 2 || !is_row_product(&c, n, true))
             continue;
         find_piece(&c);

@@ -28,16 +28,9 @@ typedef struct Chunks {
     Node *last; /* of those that the forward side has: the loop stands behind it */
 } Chunks;
 
-/* When a piece is worth it, and how much of it is made at a time. */
-typedef struct ChunkLimits {
-    int64_t least;       /* bytes of scores, as f32: fewer stay whole */
-    int64_t most;        /* of a chunk */
-    int64_t least_turns; /* a chunk is no larger share of all rows */
-} ChunkLimits;
-
 /* Puts loops in the place of all losses, there and back, over so many classes that they are worth it; a remark says why others that
  * are large stay whole. */
-Status chunk_losses(Graph *g, PassRun *run, const ChunkLimits *limits);
+Status chunk_losses(Graph *g, PassRun *run);
 
 /* How a call stands to the piece. */
 ChunkPlace chunk_place(Chunks *c, const Node *n);

@@ -20,27 +20,11 @@
 #include "ops/card/make.h"
 #include "ops/contract/contract.h"
 #include "ops/card/shapes.h"
-#include "passes/engine/pass.h"
+#include "passes/engine/rewrite.h"
 #include "passes/lower/moves.h"
 #include "passes/lower/turned.h"
 
 enum { MOST_CALLS = 8, MOST_OPERANDS = 8, MOST_STEPS = 16 };
-
-typedef struct Join {
-    PassRun *run;
-    Status status; /* of what was built */
-} Join;
-
-static bool replace(Join *j, Node *n, Node *by, const Build *b)
-{
-    j->status = j->status == OK ? b->status : j->status;
-    if (b->status != OK)
-        return false;
-    stand_in(n, by);
-    remove_unread(n, j->run->scratch, NULL, NULL);
-    j->run->changes++;
-    return true;
-}
 
 static bool is_read_once(const Node *n)
 {
@@ -119,11 +103,9 @@ static Node *call_on(Build *b, const Node *n, int at, Node *x)
 static int places_of_rows(const Moves *m, int64_t last)
 {
     int place = m->n;
-    for (int64_t made = 1; made < last && place > 0;)
-        made *= m->size[m->order[--place]];
     int64_t made = 1;
-    for (int i = place; i < m->n; i++)
-        made *= m->size[m->order[i]];
+    while (made < last && place > 0)
+        made *= m->size[m->order[--place]];
     return made == last ? place : -1;
 }
 
@@ -174,7 +156,7 @@ static int64_t length(const Moves *m, int from, int to)
 
 /* Steps and batches that have changed places go through the product, and what follows, in the order in which they lie, and change
  * places behind it.  Rows in more pieces stay (windows of an image): what is turned behind them costs nothing as it is. */
-static bool order_rows(Node *n, Join *j)
+static bool order_rows(Node *n, Rewriting *r)
 {
     const MatmulAttr *at = n->attr;
     Node *left = in(n, 0), *right = in(n, 1);
@@ -183,30 +165,30 @@ static bool order_rows(Node *n, Join *j)
         return false;
     const Moves m = moves_of(left);
     const int64_t deep = left->type->dims[left->type->rank - 1], wide = n->type->dims[n->type->rank - 1];
-    const Rows r = rows_of(n);
+    const Rows rows = rows_of(n);
     const int end = places_of_rows(&m, deep), second = swapped_at(&m, end);
-    if (second == 0 || !is_turned(r.end, MOST_STEPS))
+    if (second == 0 || !is_turned(rows.end, MOST_STEPS))
         return false;
     const int64_t dims[] = { length(&m, second, end), length(&m, 0, second), deep };
     Moves from = m, to = { .n = COUNT(dims), .size = { dims[0], dims[1], wide }, .order = { 1, 0, 2 } };
     for (int i = 0; i < end; i++)
         from.order[i] = m.order[(i + second) % end];
-    Build b = build_before(r.end);
+    Build b = build_before(rows.end);
     b.flags = n->flags;
     b.src = n->src;
     Node *x = moves_make(&b, &from, COUNT(dims), dims);
     x = x ? CALL_ATTR(&b, matmul, *at, x, right) : NULL;
-    for (int i = 0; i < r.n; i++) {
-        b.flags = r.calls[i]->flags;
-        b.src = r.calls[i]->src;
-        x = call_on(&b, r.calls[i], r.operand[i], x);
+    for (int i = 0; i < rows.n; i++) {
+        b.flags = rows.calls[i]->flags;
+        b.src = rows.calls[i]->src;
+        x = call_on(&b, rows.calls[i], rows.operand[i], x);
     }
     to.base = x;
-    return replace(j, r.end, x ? moves_make(&b, &to, r.end->type->rank, r.end->type->dims) : NULL, &b);
+    return rewrite_with(r, rows.end, x ? moves_make(&b, &to, rows.end->type->rank, rows.end->type->dims) : NULL, &b);
 }
 
 /* A piece of what was turned is turned afterwards. */
-static bool select_first(Node *n, Join *j)
+static bool select_first(Node *n, Rewriting *r)
 {
     if (!selects(n, in(n, 0)) || !is_turned(n, MOST_STEPS))
         return false;
@@ -231,11 +213,11 @@ static bool select_first(Node *n, Join *j)
     for (int i = 0; i < m.n; i++)
         if (i != place)
             left.order[left.n++] = m.order[i] - (m.order[i] > piece);
-    return replace(j, n, left.base ? moves_make(&b, &left, n->type->rank, n->type->dims) : NULL, &b);
+    return rewrite_with(r, n, left.base ? moves_make(&b, &left, n->type->rank, n->type->dims) : NULL, &b);
 }
 
 /* A function of each element is computed before it is turned. */
-static bool map_first(Node *n, Join *j)
+static bool map_first(Node *n, Rewriting *r)
 {
     const int at = n->type->kind == TYPE_TENSOR ? only_operand(n) : -1;
     if (at < 0 || !is_read_once(in(n, at)) || !is_turned(n, MOST_STEPS))
@@ -245,13 +227,13 @@ static bool map_first(Node *n, Join *j)
         return false;
     Build b = build_before(n);
     m.base = call_on(&b, n, at, m.base);
-    return replace(j, n, m.base ? moves_make(&b, &m, n->type->rank, n->type->dims) : NULL, &b);
+    return rewrite_with(r, n, m.base ? moves_make(&b, &m, n->type->rank, n->type->dims) : NULL, &b);
 }
 
 /* ---- the pass ---- */
 
 /* Transposes in a row, behind which there is no other one. */
-static bool join(Node *n, Join *j)
+static bool join(Node *n, Rewriting *r)
 {
     const Moves m = moves_of(n);
     if (m.transposes < 2)
@@ -262,28 +244,19 @@ static bool join(Node *n, Join *j)
     if (goes_on)
         return false;
     Build b = build_before(n);
-    return replace(j, n, moves_make(&b, &m, n->type->rank, n->type->dims), &b);
+    return rewrite_with(r, n, moves_make(&b, &m, n->type->rank, n->type->dims), &b);
 }
 
-static bool change(Node *n, Join *j)
+static bool change(Node *n, Rewriting *r)
 {
     if (moves_reshapes(n) || moves_transposes(n))
-        return join(n, j);
-    return n->op == OP_matmul ? order_rows(n, j) : n->op == OP_gather ? select_first(n, j) : map_first(n, j);
+        return join(n, r);
+    return n->op == OP_matmul ? order_rows(n, r) : n->op == OP_gather ? select_first(n, r) : map_first(n, r);
 }
 
 static Status join_moves(Graph *g, PassRun *run)
 {
-    Join j = { run, OK };
-    for (bool changed = true; changed && j.status == OK;) {
-        size_t n;
-        Node **nodes = pass_nodes(g, run->scratch, &n);
-        changed = false;
-        for (size_t i = 0; i < n && j.status == OK; i++)
-            if (nodes[i]->uses && !node_is_input(nodes[i]))
-                changed |= change(nodes[i], &j);
-    }
-    return j.status;
+    return rewrite_all(g, run, change);
 }
 
 const Pass pass_join_moves = { .name = "join-moves", .needs = TYPED, .may = EXACT, .run = join_moves };
