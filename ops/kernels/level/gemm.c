@@ -18,11 +18,6 @@ enum {
     GEMM_AHEAD = 16,      /* rows of b that are asked for before they are packed: each may lie in a page of its own */
     GEMM_TURNED = 64,     /* elements of lines that are turned at a time */
     GEMM_PLAIN_WIDTH = 8, /* columns of a panel where there are no vectors */
-#if defined(__AVX2__) && !defined(__AVX512F__)
-    GEMM_NEAR = 1 << 15, /* bytes of a panel that is to stay in a first-level cache */
-#else
-    GEMM_NEAR = 0, /* tiles stay: panels are too large */
-#endif
 };
 
 /* The vectors of the level; none where there is no fma. */

@@ -189,16 +189,14 @@ static void NAME(column)(size_t m, size_t n, size_t k, const T *a, size_t tile, 
 }
 #endif
 
-/* c += a b, both packed; tiles of a lie `tile` elements apart.  A tile meets all columns before the next one does; where lines are
- * short (GEMM_NEAR), a panel meets all tiles instead: then it is the larger one, and stays in a first-level cache. */
+/* c += a b, both packed; tiles of a lie `tile` elements apart.  A tile meets all columns before the next one does. */
 static void NAME(multiply)(size_t m, size_t n, size_t k, const void *rows, size_t tile, const void *columns, void *to,
                            size_t ldc, bool fresh)
 {
-    const size_t at_once = k * WIDTH * sizeof(T) <= GEMM_NEAR ? m : GEMM_ROWS;
     const T *a = rows;
     T *c = to;
-    for (size_t i = 0; i < m; i += at_once, a += tile, c += at_once * ldc) {
-        const size_t some = m - i < at_once ? m - i : at_once;
+    for (size_t i = 0; i < m; i += GEMM_ROWS, a += tile, c += GEMM_ROWS * ldc) {
+        const size_t some = m - i < GEMM_ROWS ? m - i : GEMM_ROWS;
         const T *b = columns;
         for (size_t j = 0; j < n; j += WIDTH, b += k * WIDTH)
             NAME(column)(some, n - j < WIDTH ? n - j : WIDTH, k, a, tile, b, c + j, ldc, fresh);
