@@ -496,7 +496,7 @@ Node *sample_pooled(Build *b, Rng *rng, int variant, DType dtype, PoolAttr *at)
         x[2 + i] = rng_range(rng, 1, 7);
     sample_window(rng, b->graph->arena, rank, x + 2, kernel, &at->window);
     at->window.kernel_shape = (Ints){ rank, kernel };
-    at->window.ceil_mode = rng_below(rng, 2);
+    sample_rounding(rng, b->graph->arena, rank, x + 2, kernel, &at->window);
     return sample_tensor(b, rng, dtype, rank + 2, x, dtype_class(dtype) == CLASS_UINT ? 0 : -3, 3);
 }
 

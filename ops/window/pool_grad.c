@@ -335,7 +335,7 @@ static void sample_pool_grad(Build *b, Rng *rng, int variant, PoolAttr *at, Node
         x[2 + i] = extents[i] = rng_range(rng, 1, 7);
     sample_window(rng, b->graph->arena, rank, extents, kernel, &at->window);
     at->window.kernel_shape = (Ints){ rank, kernel };
-    at->window.ceil_mode = rng_below(rng, 2);
+    sample_rounding(rng, b->graph->arena, rank, extents, kernel, &at->window);
     BUG_IF(b->graph->ir->memory, window_place(&w, b->graph->arena, &at->window, rank, extents, NULL));
     memcpy(y, x, 2 * sizeof *y);
     memcpy(y + 2, w.out, (size_t)rank * sizeof *y);

@@ -82,11 +82,13 @@ static const char *place_axis(Window *w, Arena *arena, const WindowAttr *at, int
     if (w->kernel[i] < 0)
         return NULL;
     const int64_t room = in + w->begin[i] + w->end[i] - span;
-    if (room < 0)
+    const bool rounds_up = at->ceil_mode && at->auto_pad == PAD_NOTSET;
+    /* Rounding up has a window even where none fits, if it lacks less than a stride. */
+    if (room < 0 && !(rounds_up && -room < stride && in + w->begin[i] > 0))
         return arena_printf(arena, "spatial dimension %d: a window of %" PRId64 " does not fit %" PRId64, i, span,
                             in + w->begin[i] + w->end[i]);
-    w->out[i] = room / stride + 1;
-    if (at->ceil_mode && at->auto_pad == PAD_NOTSET) {
+    w->out[i] = room < 0 ? 1 : room / stride + 1;
+    if (rounds_up && room >= 0) {
         w->out[i] += room % stride != 0;
         /* Rounding up keeps a last window only if it begins inside the data or the padding before it. */
         if ((w->out[i] - 1) * stride >= in + w->begin[i])
@@ -288,6 +290,18 @@ void sample_window(Rng *rng, Arena *arena, int rank, const int64_t *in, int64_t 
         at->dilations = (Ints){ rank, dilations };
     if (at->auto_pad == PAD_NOTSET && rng_below(rng, 4))
         at->pads = (Ints){ 2 * rank, pads };
+}
+
+void sample_rounding(Rng *rng, Arena *arena, int rank, const int64_t *in, int64_t *kernel, WindowAttr *at)
+{
+    int64_t *strides = NEWS(arena, int64_t, rank);
+    at->ceil_mode = rng_below(rng, 2);
+    if (!at->ceil_mode || at->auto_pad != PAD_NOTSET || rng_below(rng, 4))
+        return;
+    for (int i = 0; i < rank; i++)
+        kernel[i] = strides[i] = in[i] + rng_range(rng, 1, 4);
+    at->strides = (Ints){ rank, strides };
+    at->dilations = (Ints){ 0 };
 }
 
 PlaneWindows window_planar(const Window *w)

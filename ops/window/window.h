@@ -254,6 +254,9 @@ Status eval_conv_integer_weight_grad(Eval *e);
 /* Draws attributes of a window over `in` that fit; kernel extents go to `kernel`. */
 void sample_window(Rng *rng, Arena *arena, int rank, const int64_t *in, int64_t *kernel, WindowAttr *at);
 
+/* Has the number of windows of such a pool rounded up, or not; some windows are larger than the data then, and there is one of them. */
+void sample_rounding(Rng *rng, Arena *arena, int rank, const int64_t *in, int64_t *kernel, WindowAttr *at);
+
 /* Draws data to pool and a window over it. */
 Node *sample_pooled(Build *b, Rng *rng, int variant, DType dtype, PoolAttr *at);
 

@@ -19,6 +19,8 @@ static const Placement placements[] = {
     { 6, 3, 2, 1, { 0, 0 }, PAD_NOTSET, true, 3, 0, 0 },
     { 4, 1, 4, 1, { 0, 1 }, PAD_NOTSET, true, 1, 0, 1 }, /* a second window would begin behind the data */
     { 3, 2, 3, 1, { 1, 1 }, PAD_NOTSET, true, 2, 1, 1 },
+    { 2, 384, 384, 1, { 0, 0 }, PAD_NOTSET, true, 1, 0, 0 }, /* larger than the data, by less than a stride */
+    { 4, 9, 4, 1, { 1, 1 }, PAD_NOTSET, true, 1, 1, 1 },
     { 5, 3, 2, 1, { 9, 9 }, PAD_VALID, false, 2, 0, 0 },
     { 6, 3, 2, 1, { 0, 0 }, PAD_SAME_UPPER, false, 3, 0, 1 },
     { 6, 3, 2, 1, { 0, 0 }, PAD_SAME_LOWER, false, 3, 1, 0 },
