@@ -29,8 +29,8 @@ typedef struct Choosing {
 /* What becomes of a candidate, and why. */
 void choose(Candidate *k, ChoiceKind kind, const char *reason);
 
-/* Makes one state of parameters that are one: those that the exporter calls by one name, those that --tie names, and
- * where nobody says anything a table of a Gather and a weight of a product that are equal. */
+/* Makes one state of parameters that are one: those that the exporter calls by one name, copies of one that it computed, those that --tie
+ * names, and where nobody says anything a table of a Gather and a weight of a product that are equal. */
 Status find_ties(Choosing *c);
 
 #endif

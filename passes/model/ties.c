@@ -128,6 +128,35 @@ static Status by_option(Choosing *c, const char *pair)
     return OK;
 }
 
+/* ---- what the exporter computed ---- */
+
+enum { TOO_SMALL = 64 }; /* elements that may be equal by chance */
+
+static bool is_float(const Node *n)
+{
+    return n->type->kind == TYPE_TENSOR && dtype_is_float(n->type->dtype);
+}
+
+static bool is_unsigned(const Candidate *k)
+{
+    return k->node->flags & NODE_FIXED && !k->node->label;
+}
+
+/* A parameter that the model reads turned as well, a table that is also the head, is in the file twice where the exporter folds: as itself,
+ * and as a value that the exporter computed.  Apart, one would be trained and the other would stay what it was. */
+static void by_copies(Choosing *c, Candidate *to)
+{
+    bool transposed;
+    for (size_t i = 0; i < c->n; i++) {
+        Candidate *twin = &c->list[i];
+        if (!is_unsigned(twin) || !is_here(c, twin) || !is_float(twin->node) || !twin->node->name ||
+            !(is_copy(to->node, twin->node, transposed = true) || is_copy(to->node, twin->node, transposed = false)))
+            continue;
+        choose(twin, CHOICE_TRAINED, "a copy of a parameter");
+        tie(c, to, twin, transposed);
+    }
+}
+
 /* ---- what nobody says ---- */
 
 static bool is_table(const Node *n)
@@ -155,7 +184,7 @@ static bool may_be_head(const Candidate *table, const Candidate *weight)
 /* Small tensors may be equal by chance, or because nothing has trained them yet. */
 static Status by_guess(Choosing *c, Candidate *table)
 {
-    enum { LEAST = 4096, TOO_SMALL = 64 };
+    enum { LEAST = 4096 };
     bool transposed;
     const int64_t elements = type_elements(table->node->type);
     for (size_t i = 0; i < c->n && elements >= TOO_SMALL; i++) {
@@ -178,16 +207,17 @@ static Status by_guess(Choosing *c, Candidate *table)
     return OK;
 }
 
-static bool is_float(const Node *n)
-{
-    return n->type->kind == TYPE_TENSOR && dtype_is_float(n->type->dtype);
-}
-
 Status find_ties(Choosing *c)
 {
     if (c->recipe->untied)
         return OK;
     TRY(by_name(c));
+    for (size_t i = 0; i < c->n; i++) {
+        Candidate *k = &c->list[i];
+        if (k->choice.kind == CHOICE_TRAINED && k->node->flags & NODE_PARAMETER && is_here(c, k) &&
+            type_elements(k->node->type) >= TOO_SMALL)
+            by_copies(c, k);
+    }
     for (size_t i = 0; i < c->recipe->n_ties; i++)
         TRY(by_option(c, c->recipe->ties[i]));
     for (size_t i = 0; i < c->n && !c->evidence && !c->recipe->n_ties; i++) {
