@@ -183,7 +183,7 @@ static const Pass *const eval_step[] = {
 #define SMALLER &pass_chunk_loss, &pass_drop_dead, &pass_rematerialise, &pass_drop_dead
 #define FUSED   &pass_grow_fusion, &pass_drop_dead, &pass_order_nodes
 
-static const Pass *const lower[] = { OPENED, FUSED };
+static const Pass *const lower[] = { OPENED, &pass_keep_gates, FUSED };
 
 /* The same where memory counts more than time. */
 static const Pass *const lower_small[] = { OPENED, SMALLER, FUSED };

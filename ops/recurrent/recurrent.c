@@ -8,6 +8,7 @@
 
 #include "ops/recurrent/recurrent.h"
 
+#include "ops/card/reduction.h"
 #include "ops/card/shapes.h"
 
 const char *const recurrent_directions[] = { "forward", "reverse", "bidirectional", NULL };
@@ -166,6 +167,34 @@ const Type *infer_recurrent(Infer *q, const Cell *cell)
     const Type *const results[] = { type_tensor(q->types, x->dtype, 4, y[at->layout]), last,
                                     type_with_dtype(q->types, last, cell_type) };
     return infer_results(q, 1 + cell->states, results);
+}
+
+void recurrent_kept_types(Types *types, const RecurrentAttr *at, const Cell *cell, const Type *x, const Type *r,
+                          const Type **kept)
+{
+    const RecurrentShape s = recurrent_shape(at, x, r);
+    for (int i = 0; i < RECURRENT_KEPT; i++) {
+        const int64_t d = s.directions, columns = i ? s.hidden : times(cell->gates, s.hidden);
+        const int64_t dims[2][4] = { { d, s.steps, s.batch, columns }, { d, s.batch, s.steps, columns } };
+        kept[i] = type_tensor(types, dtype_wide(x->dtype), 4, dims[at->layout]);
+    }
+}
+
+const Type *infer_recurrent_kept(Infer *q, const Cell *cell)
+{
+    const Type *results[3 + RECURRENT_KEPT];
+    const int asked = q->n_out, n = 1 + cell->states;
+    q->n_out = n;
+    const Type *y = infer_recurrent(q, cell);
+    q->n_out = asked;
+    if (!y)
+        return NULL;
+    if (!recurrent_keeps(cell, q->attr, q->in[0]->dtype, q->scratch))
+        return infer_fail(q, "keeps nothing of such activations, or of such a reset gate");
+    for (int i = 0; i < n; i++)
+        results[i] = y->parts[i];
+    recurrent_kept_types(q->types, q->attr, cell, q->in[0], q->in[2], results + n);
+    return infer_results(q, n + RECURRENT_KEPT, results);
 }
 
 static int64_t length_of(Eval *e, const int64_t *lens, int64_t b, int64_t steps)

@@ -75,6 +75,19 @@ const char *recurrent_activations(const RecurrentAttr *at, const Cell *cell, int
 /* Runs the cell over time and batch. */
 Status eval_recurrent(Eval *e, const Cell *cell);
 
+/* Whether the slopes of a call follow from what its gates gave, and of that type the gradient takes the states to be what they were: then
+ * that, and the cells, are all that has to be kept. */
+enum { RECURRENT_KEPT = 2 };
+bool recurrent_keeps(const Cell *cell, const RecurrentAttr *at, DType own, Arena *arena);
+
+/* Behind the results of a call two more, with rows like those of X, direction after direction: what the gates gave; and the cells of
+ * lstm, or what gru's reset gate acted on.  Zeros behind the ends of sequences. */
+const Type *infer_recurrent_kept(Infer *q, const Cell *cell);
+
+/* The types of these two. */
+void recurrent_kept_types(Types *types, const RecurrentAttr *at, const Cell *cell, const Type *x, const Type *r,
+                          const Type **kept);
+
 /* Numbers for each unit that a step works in, forward or backward. */
 enum { RECURRENT_SCRATCH = 11 };
 
@@ -169,7 +182,8 @@ static inline int64_t recurrent_place(bool backward, int64_t length, int64_t t)
     return backward ? length - 1 - t : t;
 }
 
-/* Readies a direction: weights, states from the operands, activations; and x W' of every row into xw.  own: the type of products. */
+/* Readies a direction: weights, states from the operands, activations; and x W' of every row into xw, unless that is null.  own: the
+ * type of products. */
 StepF32 recurrent_open_f32(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, DType own, f32 *xw);
 StepF64 recurrent_open_f64(Eval *e, const Cell *cell, const RecurrentShape *s, int64_t d, DType own, f64 *xw);
 
@@ -259,9 +273,10 @@ void recurrent_shares(Eval *e, int64_t n, int64_t whole, double work, ParallelFn
 Node *sample_recurrent(Build *b, Rng *rng, int variant, Op op, const Cell *cell);
 
 /* The gradients of a call (ops/recurrent/recurrent_grad.c): behind the operands of the forward op stand what reaches Y, Y_h and, of
- * lstm, Y_c, and then Y itself; the results are what reaches X, W, R, B, the initial states and, of lstm, the peepholes. */
+ * lstm, Y_c, and then Y itself and, or not, what the forward call kept; the results are what reaches X, W, R, B, the initial states and, of lstm, the peepholes. */
 const Type *infer_recurrent_grad(Infer *q, const Cell *cell);
 Status eval_recurrent_grad(Eval *e, const Cell *cell);
+Node *sample_recurrent_kept(Build *b, Rng *rng, int variant, Op op, Op forward, const Cell *cell);
 Node *sample_recurrent_grad(Build *b, Rng *rng, int variant, Op op, Op forward, const Cell *cell);
 void adjoint_recurrent(Build *b, const Site *s, Node **dx, Op grad, const Cell *cell);
 

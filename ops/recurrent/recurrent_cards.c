@@ -7,6 +7,10 @@ static const AttrSpec lstm_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, inpu
 static const AttrSpec gru_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, linear_before_reset, BOOL, false),
                                       ATTR_LAST };
 static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
+static const AttrSpec lstm_kept_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false),
+                                            ATTR_OURS(RecurrentAttr, state_type, DTYPE, 0), ATTR_LAST };
+static const AttrSpec gru_kept_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, linear_before_reset, BOOL, false),
+                                           ATTR_LAST };
 static const AttrSpec lstm_grad_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false),
                                             ATTR_OURS(RecurrentAttr, state_type, DTYPE, 0),
                                             ATTR_OURS(RecurrentAttr, product_type, DTYPE, 0), ATTR_LAST };
@@ -90,7 +94,42 @@ RECURRENT_CARD(gru, 6, 2, 8, 15 | 32, "GRU");
 RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
 #undef RECURRENT_CARD
 
-#define GRAD_CARD(word, n_operands, n_results)                                                                         \
+#define KEPT_CARD(word, n_operands, n_results)                                                                         \
+    static const Type *infer_##word##_kept(Infer *q)                                                                   \
+    {                                                                                                                  \
+        return infer_recurrent_kept(q, &cell_##word);                                                                  \
+    }                                                                                                                  \
+    static Node *sample_##word##_kept(Build *b, Rng *rng, int variant)                                                 \
+    {                                                                                                                  \
+        return sample_recurrent_kept(b, rng, variant, OP_##word##_kept, OP_##word, &cell_##word);                      \
+    }                                                                                                                  \
+    const OpDef op_##word##_kept = {                                                                                   \
+        .name = #word "_kept",                                                                                         \
+        .min_in = n_operands,                                                                                          \
+        .max_in = n_operands,                                                                                          \
+        .min_out = n_results,                                                                                          \
+        .max_out = n_results,                                                                                          \
+        .attrs = word##_kept_attrs,                                                                                    \
+        .infer = infer_##word##_kept,                                                                                  \
+        .eval = eval_##word,                                                                                           \
+        .sample = sample_##word##_kept,                                                                                \
+        .n_variants = 18,                                                                                              \
+        .weight = 60,                                                                                                  \
+        .work = work_recurrent,                                                                                        \
+        .narrows = narrows_forward,                                                                                    \
+        .access.kind = ACCESS_SCAN,                                                                                    \
+        .access.kernels = kernels_##word,                                                                              \
+        .access.refuses = true,                                                                                        \
+        .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \
+        .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
+        .brief = "The results of " #word ", and what its gradient needs of each step: what the gates gave, and the "   \
+                 "state that lay in it.",                                                                              \
+    }
+KEPT_CARD(lstm, 8, 5);
+KEPT_CARD(gru, 6, 4);
+#undef KEPT_CARD
+
+#define GRAD_CARD(word, n_operands, n_results, n_kept)                                                                 \
     static const Type *infer_##word##_grad(Infer *q)                                                                   \
     {                                                                                                                  \
         return infer_recurrent_grad(q, &cell_##word);                                                                  \
@@ -110,7 +149,7 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
     const OpDef op_##word##_grad = {                                                                                   \
         .name = #word "_grad",                                                                                         \
         .min_in = n_operands,                                                                                          \
-        .max_in = n_operands,                                                                                          \
+        .max_in = n_operands + (n_kept),                                                                               \
         .min_out = n_results,                                                                                          \
         .max_out = n_results,                                                                                          \
         .attrs = word##_grad_attrs,                                                                                    \
@@ -125,9 +164,10 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
         .access.refuses = true,                                                                                        \
         .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
-        .brief = "What reaches the operands of " #word ", from the operands, what reaches its results, and Y.",        \
+        .brief = "What reaches the operands of " #word                                                                 \
+                 ", from the operands, what reaches its results, Y and, if it was kept, what its steps made.",         \
     }
-GRAD_CARD(lstm, 12, 7);
-GRAD_CARD(gru, 9, 5);
-GRAD_CARD(rnn, 9, 5);
+GRAD_CARD(lstm, 12, 7, RECURRENT_KEPT);
+GRAD_CARD(gru, 9, 5, RECURRENT_KEPT);
+GRAD_CARD(rnn, 9, 5, 0);
 #undef GRAD_CARD

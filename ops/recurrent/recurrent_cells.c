@@ -14,6 +14,22 @@ static bool has_row(const Activation *a, float clip)
     return !(clip > 0) && (a->squash == SQUASH_TANH || a->squash == SQUASH_SIGMOID);
 }
 
+bool recurrent_keeps(const Cell *cell, const RecurrentAttr *at, DType own, Arena *arena)
+{
+    Activation act[3];
+    const bool is_gru = cell == &cell_gru;
+    if (cell == &cell_rnn || recurrent_is_whole(cell, at) || (is_gru && dtype_is_narrow(own)))
+        return false;
+    for (int d = 0; d < (at->direction == RUN_BIDIRECTIONAL ? 2 : 1); d++) {
+        if (recurrent_activations(at, cell, d, act, arena))
+            return false;
+        for (int i = 0; i < cell->functions; i++)
+            if (!has_row(&act[i], at->clip))
+                return false;
+    }
+    return true;
+}
+
 static int row_of(const Activation *a)
 {
     return a->squash == SQUASH_TANH ? ROW_tanh : ROW_sigmoid;

@@ -1,7 +1,7 @@
 /* The gradients of lstm, gru and rnn, back through time.
  *
- * Y has the states, so that what entered the activations of all steps needs no walk but one product; then the steps are taken back,
- * the last one first.  What the
+ * Y has the states, so that what entered the activations of all steps needs no walk but one product, and not even that where the forward
+ * call kept what they gave; then the steps are taken back, the last one first.  What the
  * gates of a step were sent is gathered in rows like those of x, so that the gradients of weights are one product
  * each, whose sums run over the rows in their order. */
 #include <string.h>
@@ -109,7 +109,9 @@
         int64_t through; /* columns of dr that reach the state through R */                                                     \
         RECALL forth, back;                                                                                                     \
         const T *dy;                                                                                                            \
-        T *h, *c, *z, *linear, *dx, *dr, *gated, *dp;                                                                           \
+        const T *gates, *c,                                                                                                     \
+            *linear; /* gates: null, or what they gave, and c and linear are those of the forward call */                       \
+        T *h, *made_c, *z, *made_linear, *dx, *dr, *gated, *dp;                                                                 \
         const void *states; /* h as products have it */                                                                         \
         T *dh, *dc, *reached;                                                                                                   \
         void *sent[2]; /* through R, in turns */                                                                                \
@@ -134,11 +136,11 @@
             const int64_t row = row_of_##T(w, b, t);                                                                            \
             step.xw = step.acts = w->dx + row * wide + u;                                                                       \
             step.hr = step.z = w->z + row * wide + u;                                                                           \
-            step.linear = w->linear ? w->linear + row * n + u : NULL;                                                           \
+            step.linear = w->made_linear ? w->made_linear + row * n + u : NULL;                                                 \
             step.past = w->h + row * n + u;                                                                                     \
             step.h = NULL;                                                                                                      \
             step.past_c = past_c_##T(w, b, t) + u;                                                                              \
-            step.c = w->c + row * n + u;                                                                                        \
+            step.c = w->made_c + row * n + u;                                                                                   \
             recurrent_step_##T(w->cell)(&step);                                                                                 \
         }                                                                                                                       \
     }                                                                                                                           \
@@ -162,17 +164,23 @@
         recurrent_shares(e, n, REDUCE_TILE, 8 * (double)n, keep_##T, &k);                                                       \
         return k.to;                                                                                                            \
     }                                                                                                                           \
-    /* What the walk went through, without its order: the states are known, and what they give R is one product. */             \
-    static void retrace_##T(Eval *e, Way_##T *w, const T *y)                                                                    \
+    /* The states before each step. */                                                                                          \
+    static void states_##T(Eval *e, Way_##T *w, const T *y)                                                                     \
     {                                                                                                                           \
-        const int64_t n = w->s->hidden, wide = w->cell->gates * n;                                                              \
-        const size_t rows = (size_t)(w->s->steps * w->s->batch), units = (size_t)n;                                             \
+        const int64_t n = w->s->hidden;                                                                                         \
         for (int64_t b = 0; b < w->s->batch; b++)                                                                               \
             for (int64_t t = 0; t < w->lengths[b]; t++) {                                                                       \
                 const int64_t k = t ? recurrent_place(w->backward, w->lengths[b], t - 1) : 0;                                   \
                 memcpy(w->h + row_of_##T(w, b, t) * n,                                                                          \
-                       t ? y + k * w->at.y.step + b * w->at.y.batch : w->step.h + b * n, units * sizeof(T));                    \
+                       t ? y + k * w->at.y.step + b * w->at.y.batch : w->step.h + b * n, (size_t)n * sizeof(T));                \
             }                                                                                                                   \
+        w->states = kept_##T(e, &w->step, w->h, w->s->steps * w->s->batch * n);                                                 \
+    }                                                                                                                           \
+    /* What the walk went through, without its order: the states are known, and what they give R is one product. */             \
+    static void retrace_##T(Eval *e, Way_##T *w)                                                                                \
+    {                                                                                                                           \
+        const int64_t n = w->s->hidden, wide = w->cell->gates * n;                                                              \
+        const size_t rows = (size_t)(w->s->steps * w->s->batch), units = (size_t)n;                                             \
         const Panel p = { .m = rows,                                                                                            \
                           .n = (size_t)wide,                                                                                    \
                           .k = units,                                                                                           \
@@ -181,12 +189,16 @@
                           .b_step = units,                                                                                      \
                           .ldc = (size_t)wide,                                                                                  \
                           .is_bf16 = w->step.words != NULL };                                                                   \
-        w->states = kept_##T(e, &w->step, w->h, (int64_t)rows * n);                                                             \
         recurrent_product_##T(e, &p, w->states, w->step.r, w->z);                                                               \
         if (recurrent_is_whole(w->cell, w->step.at))                                                                            \
             w->forth = recurrent_recall_steps_##T(e, w->cell, w->s, &w->step);                                                  \
         recurrent_rooms_##T(e, &w->step, &w->forth);                                                                            \
         recurrent_walk(e, w->s, false, w->s->steps, (double)rows * 32 * (double)wide, step_of_share_##T, w);                    \
+    }                                                                                                                           \
+    /* Nothing reaches what lies behind the ends of sequences. */                                                               \
+    static void clear_##T(Way_##T *w)                                                                                           \
+    {                                                                                                                           \
+        const int64_t wide = w->cell->gates * w->s->hidden;                                                                     \
         for (int64_t b = 0; b < w->s->batch; b++)                                                                               \
             for (int64_t k = w->lengths[b]; k < w->s->steps; k++)                                                               \
                 memset(w->dx + (k * w->at.x.step + b * w->at.x.batch) * wide, 0, (size_t)wide * sizeof(T));                     \
@@ -208,6 +220,8 @@
                                 .gated = w->gated ? w->gated + row * n + u : NULL };                                            \
         for (int64_t j = 0; dy && j < share->units; j++)                                                                        \
             back.dh[j] += dy[j];                                                                                                \
+        for (int64_t gate = 0; w->gates && gate < wide; gate += n)                                                              \
+            memcpy(back.dx + gate, w->gates + row * wide + gate + u, (size_t)share->units * sizeof(T));                         \
         back_of_##T(w->cell)(step, &back);                                                                                      \
         for (int64_t gate = 0; gate < w->through; gate += n)                                                                    \
             recurrent_keep_##T(step, back.dr + gate, share->units, w->sent[t % 2], b * w->through + gate + u);                  \
@@ -328,26 +342,38 @@
         const bool is_gru = cell == &cell_gru;                                                                                  \
         DType own = e->in[0]->type->dtype;                                                                                      \
         (void)attr_dtype(at->product_type, &own);                                                                               \
-        T *dx = eval_room(e, (size_t)(s->steps * s->batch * wide), sizeof(T));                                                  \
+        const int64_t rows = s->steps * s->batch;                                                                               \
+        T *dx = eval_room(e, (size_t)(rows * wide), sizeof(T));                                                                 \
+        const bool kept = eval_has(e, (int)y + 1);                                                                              \
+        const T *behind = kept ? eval_##T(e, (int)y + 2) + d * rows * n : NULL;                                                 \
+        T *c = kept ? NULL : rows_##T(e, s, n), *linear = kept || !is_gru ? NULL : rows_##T(e, s, n);                           \
         Way_##T w = { .cell = cell,                                                                                             \
                       .s = s,                                                                                                   \
                       .lengths = lengths,                                                                                       \
-                      .step = recurrent_open_##T(e, cell, s, d, own, dx),                                                       \
+                      .step = recurrent_open_##T(e, cell, s, d, own, kept ? NULL : dx),                                         \
                       .backward = at->direction == RUN_REVERSE || d == 1,                                                       \
                       .at = layout,                                                                                             \
                       .through = recurrent_is_whole(cell, at) ? 2 * n : wide,                                                   \
                       .dy = eval_has(e, (int)dy) ? eval_##T(e, (int)dy) + d * layout.y.direction : NULL,                        \
+                      .gates = kept ? eval_##T(e, (int)y + 1) + d * rows * wide : NULL,                                         \
+                      .c = kept ? behind : c,                                                                                   \
+                      .linear = !is_gru ? NULL                                                                                  \
+                                : kept  ? behind                                                                                \
+                                        : linear,                                                                                \
                       .h = rows_##T(e, s, n),                                                                                   \
-                      .c = rows_##T(e, s, n),                                                                                   \
-                      .z = rows_##T(e, s, wide),                                                                                \
-                      .linear = is_gru ? rows_##T(e, s, n) : NULL,                                                              \
+                      .made_c = c,                                                                                              \
+                      .z = kept ? dx : rows_##T(e, s, wide), /* kept: slopes follow from what gates gave */                     \
+                      .made_linear = linear,                                                                                    \
                       .dx = dx,                                                                                                 \
                       .dr = is_gru ? rows_##T(e, s, wide) : dx,                                                                 \
                       .gated = is_gru ? rows_##T(e, s, n) : NULL,                                                               \
                       .dp = cell->peephole >= 0 ? eval_out_##T(e, 4 + cell->states) + d * 3 * n : NULL,                         \
                       .dh = recurrent_state_##T(e, (int)dy + 1, d, s),                                                          \
                       .dc = recurrent_state_##T(e, cell->states > 1 ? (int)dy + 2 : -1, d, s) };                                \
-        retrace_##T(e, &w, eval_##T(e, (int)y) + d * layout.y.direction);                                                       \
+        states_##T(e, &w, eval_##T(e, (int)y) + d * layout.y.direction);                                                        \
+        if (!kept)                                                                                                              \
+            retrace_##T(e, &w);                                                                                                 \
+        clear_##T(&w);                                                                                                          \
         const size_t through = (size_t)w.through;                                                                               \
         const Panel p = { .k = through,                                                                                         \
                           .lda = through,                                                                                       \

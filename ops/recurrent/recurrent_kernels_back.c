@@ -34,8 +34,9 @@ static void print_slopes(RecurrentBack *k, int from, int to, int indent)
     RecurrentWriter *w = k->w;
     for (int g = from; g < to; g++) {
         const int function = (is_lstm(k) && g == 3) || (is_gru(k) && g == 2);
-        text_printf(&w->t, "%*sconst T x%d = z_rows[line + %" LD "], y%d = dx_rows[line + %" LD "];\n%*sT s%d;\n",
-                    4 * indent, "", g, g * w->s.hidden, g, g * w->s.hidden, 4 * indent, "", g);
+        text_printf(&w->t, "%*sconst T x%d = %s[line + %" LD "], y%d = dx_rows[line + %" LD "];\n%*sT s%d;\n",
+                    4 * indent, "", g, k->kept ? "dx_rows" : "z_rows", g * w->s.hidden, g, g * w->s.hidden, 4 * indent,
+                    "", g);
         recurrent_print_slope(w, function, true, arena_printf(w->to->arena, "s%d", g),
                               arena_printf(w->to->arena, "x%d", g), arena_printf(w->to->arena, "y%d", g), indent);
     }

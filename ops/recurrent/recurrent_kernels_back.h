@@ -15,7 +15,7 @@ typedef struct RecurrentBack {
     size_t dx, dr, z, h, c;       /* rows of all steps */
     size_t linear, gated, recall; /* of gru */
     size_t dh, dc, at_sent, kept_x, kept_w, kept_r, kept_h, kept_dx, kept_dr, third, kept_gated;
-    bool shared;
+    bool shared, kept; /* kept: the forward call kept what its gates gave, from which slopes follow */
 } RecurrentBack;
 
 /* Whether what reaches h R' is not what reaches x W'. */

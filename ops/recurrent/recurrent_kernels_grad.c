@@ -2,7 +2,8 @@
  *
  *     keep     operands of products in their type, where that is of 16 bits
  *     states   the state before each step, from Y; then products with W and R of all steps
- *     retrace  what entered the activations of each step and left them, and the cells: a thread for each unit of a sequence
+ *     retrace  what entered the activations of each step and left them, and the cells: a thread for each unit of a sequence; `kept`,
+ *              and none of those products, where the forward call kept them
  *     walk     a block for some sequences of a direction, from the last step to the first: what a step sends through R lies in the memory
  *              that a block shares
  *     peep, bias   sums over steps; then products: what reaches X, W and R
@@ -115,7 +116,8 @@ void recurrent_name_rows(RecurrentBack *k)
 {
     RecurrentWriter *w = k->w;
     recurrent_name(w, "dx_rows", k->dx);
-    recurrent_name(w, "z_rows", k->z);
+    if (!k->kept)
+        recurrent_name(w, "z_rows", k->z);
     recurrent_name(w, "h_rows", k->h);
     if (is_lstm(k))
         recurrent_name(w, "c_rows", k->c);
@@ -263,6 +265,21 @@ static void print_retrace(RecurrentBack *k)
     own_kernel_close(w->to, "fresh", all, 0, &w->t);
 }
 
+/* What the forward call kept is where the walk looks for it. */
+static void print_kept(RecurrentBack *k)
+{
+    RecurrentWriter *w = k->w;
+    const int64_t n = w->s.hidden;
+    open_retrace(k);
+    text_add(&w->t, "    if (k >= length) {\n");
+    print_clear(k, 2);
+    text_add(&w->t, "        return;\n    }\n");
+    for (int g = 0; g < w->cell->gates; g++)
+        text_printf(&w->t, "    dx_rows[line + %" LD "] = IN%d(line + %" LD ");\n", g * n, k->y + 1, g * n);
+    text_printf(&w->t, "    %s_rows[unit] = IN%d(unit);\n", is_lstm(k) ? "c" : "linear", k->y + 2);
+    own_kernel_close(w->to, "kept", w->s.directions * w->rows * n, 0, &w->t);
+}
+
 /* ---- what every step used ---- */
 
 /* The gradients of peepholes: steps from the last one on, in each the sequences in their order. */
@@ -388,7 +405,7 @@ static void take_all(RecurrentBack *k)
     RecurrentWriter *w = k->w;
     const int64_t n = w->s.hidden, d = w->s.directions, units = d * w->rows * n, lines = d * w->rows * w->wide;
     k->dx = recurrent_take(w, lines);
-    k->z = recurrent_take(w, lines);
+    k->z = k->kept ? 0 : recurrent_take(w, lines);
     k->h = recurrent_take(w, units);
     k->c = is_lstm(k) ? recurrent_take(w, units) : 0;
     k->linear = is_gru(k) ? recurrent_take(w, units) : 0;
@@ -435,6 +452,11 @@ static void print_forth(RecurrentBack *k)
         print_keep(k, "keep_w", k->kept_w, d * w->wide * w->s.input, "IN1(o)");
         print_keep(k, "keep_r", k->kept_r, d * w->wide * n, "IN2(o)");
     }
+    if (k->kept) {
+        print_states(k);
+        print_kept(k);
+        return;
+    }
     if (w->whole)
         print_third(k);
     own_product(w->to, "input",
@@ -462,6 +484,7 @@ bool kernels_recurrent_grad(const Node *n, OwnKernels *to, const Cell *cell)
         return false;
     k.through = w.whole ? 2 * w.s.hidden : w.wide;
     k.sent = w.wide;
+    k.kept = recurrent_has(&w, k.y + 1);
     take_all(&k);
     print_forth(&k);
     recurrent_print_walk_back(&k);

@@ -277,7 +277,8 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
         const int64_t *lengths;                                                                                        \
         const T *xw;                                                                                                   \
         T *y, *hr;                                                                                                     \
-        void *met[2]; /* what meets R, in turns */                                                                     \
+        T *gates, *behind; /* null, or what is kept: what gates gave, and cells or what gru's reset gate acts on */    \
+        void *met[2];      /* what meets R, in turns */                                                                \
         RECALL recall;                                                                                                 \
         Layout at;                                                                                                     \
     } Walk_##T;                                                                                                        \
@@ -296,16 +297,24 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
             step.hr = w->hr + b * wide + u;                                                                            \
             step.past = step.h = w->step.h + b * n + u;                                                                \
             step.past_c = step.c = w->step.c + b * n + u;                                                              \
+            if (w->gates)                                                                                              \
+                step.acts = w->gates + row * wide + u;                                                                 \
+            if (w->behind && w->cell->states == 1)                                                                     \
+                step.linear = w->behind + row * n + u;                                                                 \
             recurrent_step_##T(w->cell)(&step);                                                                        \
+            if (w->behind && w->cell->states > 1)                                                                      \
+                memcpy(w->behind + row * n + u, step.c, (size_t)share->units * sizeof(T));                             \
             memcpy(w->y + k * w->at.y.step + b * w->at.y.batch + u, step.h, (size_t)share->units * sizeof(T));         \
             recurrent_keep_##T(&step, step.h, share->units, w->met[(t + 1) % 2], b *n + u);                            \
         }                                                                                                              \
     }                                                                                                                  \
     static void run_##T(Eval *e, const Cell *cell, const RecurrentShape *s, STEP step, bool backward,                  \
-                        const int64_t *lengths, const T *xw, T *y)                                                     \
+                        const int64_t *lengths, const T *xw, T *y, T *gates, T *behind)                                \
     {                                                                                                                  \
         const int64_t n = s->hidden, wide = cell->gates * n, states = s->batch * n;                                    \
-        Walk_##T w = { cell, s, step, backward, lengths, xw, y, .at = recurrent_layout(step.at, s) };                  \
+        Walk_##T w = {                                                                                                 \
+            cell, s, step, backward, lengths, xw, y, NULL, gates, behind, .at = recurrent_layout(step.at, s)           \
+        };                                                                                                             \
         w.recall = recurrent_recall_steps_##T(e, cell, s, &step);                                                      \
         recurrent_rooms_##T(e, &w.step, &w.recall);                                                                    \
         w.hr = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T));                                                  \
@@ -371,7 +380,8 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
         step.x = factor_##T(e, &step, 0);                                                                              \
         step.w = direction_##T(&step, factor_##T(e, &step, 1), d * wide * s->input);                                   \
         step.r = direction_##T(&step, factor_##T(e, &step, 2), d * wide * n);                                          \
-        recurrent_product_##T(e, &product, step.x, step.w, xw);                                                        \
+        if (xw)                                                                                                        \
+            recurrent_product_##T(e, &product, step.x, step.w, xw);                                                    \
         return step;                                                                                                   \
     }                                                                                                                  \
     void recurrent_##T(Eval *e, const Cell *cell, const RecurrentShape *s, const int64_t *lengths)                     \
@@ -379,16 +389,22 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
         const RecurrentAttr *at = e->attr;                                                                             \
         const Layout layout = recurrent_layout(at, s);                                                                 \
         const int64_t n = s->hidden, rows = s->steps * s->batch;                                                       \
-        T *y = eval_out_##T(e, 0), *last[2] = { NULL, NULL };                                                          \
+        T *y = eval_out_##T(e, 0), *last[2] = { NULL, NULL }, *kept[RECURRENT_KEPT] = { NULL, NULL };                  \
         for (int i = 0; i < cell->states && i + 1 < e->n_out; i++)                                                     \
             last[i] = eval_out_##T(e, i + 1);                                                                          \
         if (e->out[0]->bytes && eval_has(e, 4))                                                                        \
             memset(y, 0, (size_t)(rows * s->directions * n) * sizeof(T));                                              \
+        for (int i = 0; i < RECURRENT_KEPT && i + 1 + cell->states < e->n_out; i++) {                                  \
+            const int64_t all = rows * s->directions * (i ? n : cell->gates * n);                                      \
+            kept[i] = eval_out_##T(e, i + 1 + cell->states);                                                           \
+            if (all && eval_has(e, 4))                                                                                 \
+                memset(kept[i], 0, (size_t)all * sizeof(T));                                                           \
+        }                                                                                                              \
         T *xw = eval_room(e, (size_t)(rows * cell->gates * n), sizeof(T));                                             \
         for (int64_t d = 0; d < s->directions; d++) {                                                                  \
             const STEP step = recurrent_open_##T(e, cell, s, d, e->in[0]->type->dtype, xw);                            \
-            run_##T(e, cell, s, step, at->direction == RUN_REVERSE || d == 1, lengths, xw,                             \
-                    y + d * layout.y.direction);                                                                       \
+            run_##T(e, cell, s, step, at->direction == RUN_REVERSE || d == 1, lengths, xw, y + d * layout.y.direction, \
+                    kept[0] ? kept[0] + d * rows * cell->gates * n : NULL, kept[1] ? kept[1] + d * rows * n : NULL);   \
             for (int64_t b = 0; b < s->batch; b++)                                                                     \
                 for (int i = 0; i < 2; i++)                                                                            \
                     if (last[i])                                                                                       \

@@ -10,6 +10,7 @@
 #include "codegen/cuda/cuda_call.h"
 #include "codegen/tape.h"
 #include "ir/text/print.h"
+#include "support/calls.h"
 
 bool cuda_host_there(void)
 {
@@ -87,6 +88,23 @@ static void add_text(CudaHost *h, const char *at)
         text_add(&h->kernels, h->mistake[1]);
     }
     text_add(&h->kernels, at);
+}
+
+Tensor *cuda_host_values(Context *c, Node *call)
+{
+    Tensor *out = NULL;
+    graph_return(call->graph, 1, &call, NULL);
+    const EvalOptions as_it_draws = { .seed = tape_draws[0], .step = tape_draws[1] };
+    return evaluate(call->graph, &as_it_draws, &c->heap, NULL, &out) == OK ? out : NULL;
+}
+
+const Tensor **cuda_host_operands(Context *c, const Node *call)
+{
+    const Tensor **list = NEWS(&c->arena, const Tensor *, call->n_in + 1);
+    for (int i = 0; i < call->n_in; i++)
+        if (in(call, i))
+            list[i] = node_constant(in(call, i), 0) ? constant(in(call, i)) : cuda_host_values(c, in(call, i));
+    return list;
 }
 
 bool cuda_host_add_call(CudaHost *h, const Node *call, const Tensor **operands, const Tensor *want)

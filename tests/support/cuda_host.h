@@ -45,6 +45,10 @@ void cuda_host_open(CudaHost *h, Context *c, const char *name);
 /* Adds what tape_values() noted of each fused node of a graph. */
 void cuda_host_add(CudaHost *h, TapeCheck *w, Graph *g);
 
+/* What the evaluator makes of a call and, null where they are absent, of its operands: draws are those that kernels make. */
+Tensor *cuda_host_values(Context *c, Node *call);
+const Tensor **cuda_host_operands(Context *c, const Node *call);
+
 /* Adds a call and what the evaluator gave for it (null: it refused it) and its operands (null: absent); false where calls of its kind have no
  * kernels. */
 bool cuda_host_add_call(CudaHost *h, const Node *call, const Tensor **operands, const Tensor *want);

@@ -5,7 +5,6 @@
 #include "ops/attend/attention.h"
 #include "ops/card/access.h"
 #include "ops/quant/words.h"
-#include "ops/recurrent/recurrent.h"
 #include "ops/window/window.h"
 #include "support/calls.h"
 #include "support/cuda_host.h"
@@ -15,24 +14,6 @@ enum { AT_ONCE = 400, MOST_ELEMENTS = 20000, MOST_CARDS = 400 };
 
 static const EvalOptions plain = { .seed = 1 };
 static bool has_kernels[MOST_CARDS]; /* by card */
-
-static Tensor *values_of(Context *c, Node *call)
-{
-    Tensor *out = NULL;
-    graph_return(call->graph, 1, &call, NULL);
-    const EvalOptions as_it_draws = { .seed = tape_draws[0], .step = tape_draws[1] };
-    return evaluate(call->graph, &as_it_draws, &c->heap, NULL, &out) == OK ? out : NULL;
-}
-
-/* What the operands of a call are. */
-static const Tensor **operands_of(Context *c, const Node *call)
-{
-    const Tensor **list = NEWS(&c->arena, const Tensor *, call->n_in + 1);
-    for (int i = 0; i < call->n_in; i++)
-        if (in(call, i))
-            list[i] = node_constant(in(call, i), 0) ? constant(in(call, i)) : values_of(c, in(call, i));
-    return list;
-}
 
 static bool is_small(const Node *call)
 {
@@ -50,8 +31,8 @@ static Status run_card(Context *c, const OpDef *def, CudaHost *h)
         Node *y = sample_of(c, def, variant), *call = y ? sample_call(y) : NULL;
         if (!call || !is_small(call))
             continue;
-        Tensor *want = values_of(c, call);
-        if (want && cuda_host_add_call(h, call, operands_of(c, call), want))
+        Tensor *want = cuda_host_values(c, call);
+        if (want && cuda_host_add_call(h, call, cuda_host_operands(c, call), want))
             has_kernels[call->op] = true;
         if (h->n >= AT_ONCE)
             cuda_host_run(h);
@@ -109,6 +90,8 @@ static Status run_samples(void *context)
                                  OP_lstm_grad,
                                  OP_gru_grad,
                                  OP_rnn_grad,
+                                 OP_lstm_kept,
+                                 OP_gru_kept,
                                  OP_top_k,
                                  OP_einsum,
                                  OP_grid_sample,
@@ -145,7 +128,7 @@ static Status run_segments(void *context)
         Node *x = draw(&b, &rng, type, 2, (int64_t[]){ 3, k }), *y = draw(&b, &rng, type, 2, (int64_t[]){ k, 2 });
         Node *call = build_node(&b, OP_matmul, NULL, 2, (Node *[]){ x, y });
         Tensor *want = value_of(c, call, &plain);
-        assert_true(cuda_host_add_call(&h, call, operands_of(c, call), want));
+        assert_true(cuda_host_add_call(&h, call, cuda_host_operands(c, call), want));
     }
     cuda_host_run(&h);
     assert_false(h.wrong);
@@ -176,7 +159,7 @@ static void add_tiles(Context *c, CudaHost *h, const DType *types, size_t n_type
         Node *x = draw(&b, &rng, type, 3, at.ta ? (int64_t[]){ n[0], n[3], n[1] } : (int64_t[]){ n[0], n[1], n[3] });
         Node *y = draw(&b, &rng, type, 3, at.tb ? (int64_t[]){ n[0], n[2], n[3] } : (int64_t[]){ n[0], n[3], n[2] });
         Node *call = build_node(&b, OP_matmul, &at, 2, (Node *[]){ x, y });
-        assert_true(cuda_host_add_call(h, call, operands_of(c, call), value_of(c, call, &plain)));
+        assert_true(cuda_host_add_call(h, call, cuda_host_operands(c, call), value_of(c, call, &plain)));
         assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, kernel));
     }
 }
@@ -194,7 +177,7 @@ static void add_sums(Context *c, CudaHost *h, DType type, const char *kernel)
         Node *y = draw(&b, &rng, type, 2, at.tb ? (int64_t[]){ n, k } : (int64_t[]){ k, n });
         Node *sum = draw(&b, &rng, type == F64 ? F64 : F32, 2, (int64_t[]){ m, n });
         Node *call = build_node(&b, OP_matmul_accumulate, &at, 3, (Node *[]){ x, y, sum });
-        assert_true(cuda_host_add_call(h, call, operands_of(c, call), value_of(c, call, &plain)));
+        assert_true(cuda_host_add_call(h, call, cuda_host_operands(c, call), value_of(c, call, &plain)));
         assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, kernel));
     }
 }
@@ -230,9 +213,9 @@ static void add_windows(Context *c, CudaHost *h, const DType *types, size_t n_ty
         Node *y = build_node(&b, OP_conv, &at, 3, (Node *[]){ x, w, bias });
         Node *dy = draw(&b, &rng, type, 4, y->type->dims);
         Node *back = build_node(&b, OP_conv_weight_grad, &at, 2, (Node *[]){ x, dy });
-        assert_true(cuda_host_add_call(h, y, operands_of(c, y), value_of(c, y, &plain)));
+        assert_true(cuda_host_add_call(h, y, cuda_host_operands(c, y), value_of(c, y, &plain)));
         assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, kernel));
-        assert_true(cuda_host_add_call(h, back, operands_of(c, back), value_of(c, back, &plain)));
+        assert_true(cuda_host_add_call(h, back, cuda_host_operands(c, back), value_of(c, back, &plain)));
         assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, kernel));
     }
 }
@@ -357,7 +340,7 @@ static void add_convs(Context *c, CudaHost *h, const DType (*types)[2])
         Rng rng = { seed_of("convs", i) };
         Build b = fresh(c);
         Node *call = draw_conv_of_codes(&b, &rng, sizes[i / 4], types[i % 4], (int)i);
-        assert_true(cuda_host_add_call(h, call, operands_of(c, call), values_of(c, call)));
+        assert_true(cuda_host_add_call(h, call, cuda_host_operands(c, call), cuda_host_values(c, call)));
         assert_non_null(strstr(h->jobs[h->n - 1].launch.kernels[0].name, "_mma"));
         assert_int_equal(h->jobs[h->n - 1].launch.n, sizes[i / 4][2] == 70 ? 2 : 1);
     }
@@ -381,7 +364,7 @@ static Status run_codes(void *context)
         const QmatmulAttr at = { .transpose_a = i % 2, .transpose_b = i / 2 % 2, .codes.relu = i % 16 > 12 };
         Node *call = draw_product_of_codes(&b, &rng, sizes[i / (2 * COUNT(types))], types[i / 2 % COUNT(types)], &at,
                                            (int)(i % 3 + i / 8 % 2));
-        assert_true(cuda_host_add_call(&h, call, operands_of(c, call), values_of(c, call)));
+        assert_true(cuda_host_add_call(&h, call, cuda_host_operands(c, call), cuda_host_values(c, call)));
         assert_non_null(strstr(h.jobs[i].launch.kernels[0].name, "_mma"));
         assert_int_equal(h.jobs[i].launch.n, sizes[i / (2 * COUNT(types))][3] == 1260 ? 2 : 1);
     }
@@ -429,7 +412,7 @@ static Status run_mistakes(void *context)
                                         (Node *[]){ draw(&b, &rng, BF16, 2, x), draw(&b, &rng, BF16, 2, y) });
         h.mistake = codes ? mistakes_of_codes[i - COUNT(mistakes_of_tiles)] : mistakes_of_tiles[i];
         h.shows = &shown[i];
-        assert_true(cuda_host_add_call(&h, call, operands_of(c, call), values_of(c, call)));
+        assert_true(cuda_host_add_call(&h, call, cuda_host_operands(c, call), cuda_host_values(c, call)));
     }
     cuda_host_run(&h);
     assert_false(h.wrong);
@@ -465,8 +448,8 @@ static Status run_attention(void *context)
         Node *in[] = { draw(&b, &rng, type, 4, q), draw(&b, &rng, type, 4, k), draw(&b, &rng, type, 4, k),
                        draw(&b, &rng, type, 4, q) };
         Node *y = build_node(&b, OP_attention, &at, 3, in), *back = build_node_n(&b, OP_attention_grad, &at, 4, in, 3);
-        assert_true(cuda_host_add_call(&h, y, operands_of(c, y), value_of(c, y, &plain)));
-        assert_true(cuda_host_add_call(&h, back, operands_of(c, back), values_of(c, back)));
+        assert_true(cuda_host_add_call(&h, y, cuda_host_operands(c, y), value_of(c, y, &plain)));
+        assert_true(cuda_host_add_call(&h, back, cuda_host_operands(c, back), cuda_host_values(c, back)));
     }
     cuda_host_run(&h);
     assert_false(h.wrong);
@@ -479,74 +462,6 @@ static void attention(void **state)
     if (!cuda_host_there())
         skip();
     with_context(run_attention);
-}
-
-/* Cells over time: blocks of one sequence and of several, states and what is sent that do not fit in the memory of a block, sums of
- * several segments, sequences that end early. */
-typedef struct CellCase {
-    Op op, back;
-    int64_t steps, batch, input, hidden;
-    bool both, lengths, reset_first;
-} CellCase;
-
-static RecurrentAttr attr_of_cell(const CellCase *k)
-{
-    return (RecurrentAttr){ .direction = k->both ? RUN_BIDIRECTIONAL : RUN_FORWARD,
-                            .linear_before_reset = !k->reset_first };
-}
-
-static Node *draw_cell(Build *b, Rng *rng, const CellCase *k, Node **ins)
-{
-    const bool lstm = k->op == OP_lstm;
-    const int64_t d = 1 + k->both, wide = (lstm ? 4 : k->op == OP_gru ? 3 : 1) * k->hidden;
-    const int64_t x[] = { k->steps, k->batch, k->input }, w[] = { d, wide, k->input }, r[] = { d, wide, k->hidden };
-    const RecurrentAttr at = attr_of_cell(k);
-    ins[0] = draw(b, rng, F32, 3, x);
-    ins[1] = draw(b, rng, F32, 3, w);
-    ins[2] = sample_tensor(b, rng, F32, 3, r, -0.1, 0.1);
-    ins[3] = draw(b, rng, F32, 2, (int64_t[]){ d, 2 * wide });
-    ins[4] = k->lengths ? sample_tensor(b, rng, I32, 1, &k->batch, 0, (double)k->steps) : NULL;
-    return build_node_n(b, k->op, &at, lstm ? 8 : 6, ins, lstm ? 3 : 2);
-}
-
-static Status run_cells(void *context)
-{
-    static const CellCase cases[] = {
-        { OP_lstm, OP_lstm_grad, 3, 300, 2, 5, true, true, false },
-        { OP_gru, OP_gru_grad, 2, 270, 3, 4, false, true, true },
-        { OP_rnn, OP_rnn_grad, 2, 2, 2, 2050, false, false, false },
-        { OP_lstm, OP_lstm_grad, 2, 1, 2, 520, false, false, false },
-        { OP_gru, OP_gru_grad, 2, 1, 2, 690, false, false, true },
-        { OP_gru, OP_gru_grad, 2, 2, 2, 700, false, false, false },
-        { OP_rnn, OP_rnn_grad, 2, 1, 2, 5200, false, false, false },
-    };
-    Context *c = context;
-    CudaHost h;
-    cuda_host_open(&h, c, "cells");
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        Rng rng = { seed_of("cells", i) };
-        Build b = fresh(c);
-        Node *ins[12] = { NULL }, *y = draw_cell(&b, &rng, &cases[i], ins);
-        const int n = cases[i].op == OP_lstm ? 8 : 6, results = type_results(y->type);
-        const Tensor *want = values_of(c, y);
-        assert_true(cuda_host_add_call(&h, y, operands_of(c, y), want));
-        ins[n] = draw(&b, &rng, F32, 4, type_result(y->type, 0)->dims);
-        ins[n + results] = build_const(&b, want->items[0]);
-        const RecurrentAttr at = attr_of_cell(&cases[i]);
-        Node *back = build_node_n(&b, cases[i].back, &at, n + results + 1, ins, n - 1);
-        assert_true(cuda_host_add_call(&h, back, operands_of(c, back), values_of(c, back)));
-    }
-    cuda_host_run(&h);
-    assert_false(h.wrong);
-    return OK;
-}
-
-static void cells(void **state)
-{
-    (void)state;
-    if (!cuda_host_there())
-        skip();
-    with_context(run_cells);
 }
 
 /* An index that leads out of what it is an index of, on either side, refuses the run; nothing is touched there. */
@@ -567,8 +482,8 @@ static Status run_refused(void *context)
         Node *tuples = build_const(&b, column);
         Node *gather = build_node(&b, OP_gather, NULL, 2, (Node *[]){ x, at });
         Node *scatter = build_node(&b, OP_scatter_nd, NULL, 3, (Node *[]){ x, tuples, u });
-        assert_null(values_of(c, gather));
-        assert_true(cuda_host_add_call(&h, gather, operands_of(c, gather), NULL));
+        assert_null(cuda_host_values(c, gather));
+        assert_true(cuda_host_add_call(&h, gather, cuda_host_operands(c, gather), NULL));
         assert_true(cuda_host_add_call(&h, scatter, (const Tensor *[]){ constant(x), column, constant(u) }, NULL));
     }
     cuda_host_run(&h);
@@ -586,10 +501,9 @@ static void refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(samples),   cmocka_unit_test(segments),
-                                        cmocka_unit_test(attention), cmocka_unit_test(tiles),
-                                        cmocka_unit_test(codes),     cmocka_unit_test(narrow),
-                                        cmocka_unit_test(cells),     cmocka_unit_test(mistakes_show),
-                                        cmocka_unit_test(refused) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(samples),       cmocka_unit_test(segments),
+                                        cmocka_unit_test(attention),     cmocka_unit_test(tiles),
+                                        cmocka_unit_test(codes),         cmocka_unit_test(narrow),
+                                        cmocka_unit_test(mistakes_show), cmocka_unit_test(refused) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

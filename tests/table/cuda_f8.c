@@ -19,14 +19,6 @@ static Node *draw_codes(Build *b, Rng *rng, DType type, int rank, const int64_t 
     return x;
 }
 
-static const Tensor **operands_of(Context *c, const Node *call)
-{
-    const Tensor **list = NEWS(&c->arena, const Tensor *, 2);
-    list[0] = constant(in(call, 0));
-    list[1] = constant(in(call, 1));
-    return list;
-}
-
 /* Of stacks, rows, columns and k. */
 static Node *product(Context *c, Rng *rng, const int64_t *n, const DType *types, MatmulAttr at)
 {
@@ -41,7 +33,7 @@ static Node *product(Context *c, Rng *rng, const int64_t *n, const DType *types,
 
 static void add(Context *c, CudaHost *h, const Node *call, const char *kernel)
 {
-    assert_true(cuda_host_add_call(h, call, operands_of(c, call), value_of(c, (Node *)call, NULL)));
+    assert_true(cuda_host_add_call(h, call, cuda_host_operands(c, call), value_of(c, (Node *)call, NULL)));
     const char *name = h->jobs[h->n - 1].launch.kernels[0].name;
     require(strstr(name, kernel) != NULL, "%s is no %s\n", name, kernel);
 }

@@ -29,10 +29,17 @@ static bool is_in(int launch, const NodeLaunches *l)
     return false;
 }
 
+/* The word, or that of the call that keeps what its gradient needs. */
+static bool is_word(const Node *lowered, const Node *n)
+{
+    return lowered->op == n->op || (lowered->op == OP_lstm_kept && n->op == OP_lstm) ||
+           (lowered->op == OP_gru_kept && n->op == OP_gru);
+}
+
 /* Whether a launch is a call of the word of a node, or holds one. */
 static bool holds(const Launch *l, const Node *n)
 {
-    bool found = l->node->op == n->op;
+    bool found = is_word(l->node, n);
     for (int r = 0; r < l->node->n_regions; r++)
         for (Node *i = walk_first(l->node->regions[r]); i && !found; i = walk_next(l->node->regions[r], i))
             found = i->op == n->op;

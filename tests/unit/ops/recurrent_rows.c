@@ -1,5 +1,6 @@
 /* Recurrent layers, forward and back: the loops of rows give the bits of one number at a time, at every level of the machine
- * and with any number of threads; so do products of bf16 as it lies, near those of the reference. */
+ * and with any number of threads; so do products of bf16 as it lies, near those of the reference.  A gradient from what the layer kept
+ * is that of one that computes it again. */
 #include <math.h>
 #include <string.h>
 
@@ -13,14 +14,14 @@ enum { STEPS = 3, BATCH = 11, INPUT = 19, HIDDEN = 91 }; /* odd ones, but enough
 
 typedef struct Layer {
     const char *name;
-    Op op, grad;
+    Op op, grad, kept;
     int gates, operands, results, n_grads; /* operands: of the forward call */
 } Layer;
 
 static const Layer layers[] = {
-    { "lstm", OP_lstm, OP_lstm_grad, 4, 8, 3, 7 },
-    { "gru", OP_gru, OP_gru_grad, 3, 6, 2, 5 },
-    { "rnn", OP_rnn, OP_rnn_grad, 1, 6, 2, 5 },
+    { "lstm", OP_lstm, OP_lstm_grad, OP_lstm_kept, 4, 8, 3, 7 },
+    { "gru", OP_gru, OP_gru_grad, OP_gru_kept, 3, 6, 2, 5 },
+    { "rnn", OP_rnn, OP_rnn_grad, OP_rnn, 1, 6, 2, 5 },
 };
 
 static Node *drawn(Build *b, Rng *rng, DType d, int rank, const int64_t *dims)
@@ -175,6 +176,73 @@ static Status products_are_rounded(void *arg)
     return OK;
 }
 
+/* Every result of the layer, in its own type, and of its gradient, in f32 from bf16: computed again, or from what the layer kept. */
+static Node *part_from(Context *c, const Layer *l, const RecurrentAttr *at, DType d, bool keeps, int part)
+{
+    Build b = fresh(c);
+    Rng rng = { seed_of(l->name, (uint64_t)at->direction) };
+    const int64_t ways = at->direction == RUN_BIDIRECTIONAL ? 2 : 1, wide = l->gates * HIDDEN, batch = BATCH;
+    const int64_t states[2][3] = { { ways, BATCH, HIDDEN }, { BATCH, ways, HIDDEN } }, *state = states[at->layout];
+    const int64_t ys[2][4] = { { STEPS, ways, BATCH, HIDDEN }, { BATCH, STEPS, ways, HIDDEN } };
+    const int64_t xs[2][3] = { { STEPS, BATCH, INPUT }, { BATCH, STEPS, INPUT } };
+    const DType width = d == F64 ? F64 : F32;
+    Node *ins[8 + 3 + 1 + RECURRENT_KEPT] = { NULL };
+    ins[0] = drawn(&b, &rng, d, 3, xs[at->layout]);
+    ins[1] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, INPUT });
+    ins[2] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, HIDDEN });
+    ins[3] = drawn(&b, &rng, width, 2, (const int64_t[]){ ways, 2 * wide });
+    ins[4] = sample_tensor(&b, &rng, I32, 1, &batch, 0, STEPS);
+    for (int i = 5; i < l->operands; i++)
+        ins[i] = i < 7 ? drawn(&b, &rng, i == 5 ? d : width, 3, state)
+                       : drawn(&b, &rng, width, 2, (const int64_t[]){ ways, 3 * HIDDEN });
+    RecurrentAttr forward = *at;
+    forward.product_type = 0;
+    const int behind = l->operands + l->results + 1;
+    Node *call = build_node_n(&b, keeps ? l->kept : l->op, &forward, l->operands, ins,
+                              l->results + (keeps ? RECURRENT_KEPT : 0));
+    if (part < l->results)
+        return build_part(&b, call, part);
+    for (int i = 0; i < l->operands; i++)
+        ins[i] = i == 4 || !ins[i] ? ins[i] : make_cast(&b, ins[i], width);
+    for (int i = 0; i < l->results; i++)
+        ins[l->operands + i] = drawn(&b, &rng, width, i ? 3 : 4, i ? state : ys[at->layout]);
+    ins[behind - 1] = make_cast(&b, build_part(&b, call, 0), width);
+    for (int i = 0; keeps && i < RECURRENT_KEPT; i++)
+        ins[behind + i] = build_part(&b, call, l->results + i);
+    call = build_node_n(&b, l->grad, at, behind + (keeps ? RECURRENT_KEPT : 0), ins, l->n_grads);
+    return build_part(&b, call, part - l->results);
+}
+
+static void hold_kept(Context *c, const Layer *l, const RecurrentAttr *at, DType d, int part)
+{
+    Tensor *want = value_at(c, part_from(c, l, at, d, false, part), kernels_best(), 1);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        Tensor *got = value_at(c, part_from(c, l, at, d, true, part), kernels_best(), threads);
+        require(is_same(want, got), "%s of %s, direction %d, part %d, %d threads: what was kept gives other bits\n",
+                l->name, dtype_name(d), at->direction, part, threads);
+        tensor_drop(&c->heap, got);
+    }
+    tensor_drop(&c->heap, want);
+}
+
+static Status kept(void *arg)
+{
+    static const DType types[] = { F32, F64, BF16 };
+    for (size_t t = 0; t < COUNT(types); t++)
+        for (size_t i = 0; i < (types[t] == BF16 ? 1 : 2); i++)
+            for (int form = 0; form < 6; form += types[t] == F32 ? 1 : 5) {
+                const RecurrentAttr at = { .direction = form % 3,
+                                           .layout = form / 3,
+                                           .linear_before_reset = true,
+                                           .input_forget = i == 0 && form % 2,
+                                           .state_type = types[t] == BF16 && form % 2 ? F32 + 1 : 0,
+                                           .product_type = types[t] == BF16 ? BF16 + 1 : 0 };
+                for (int part = 0; part < layers[i].results + layers[i].n_grads; part++)
+                    hold_kept(arg, &layers[i], &at, types[t], part);
+            }
+    return OK;
+}
+
 static Status rows_of_f32(void *arg)
 {
     hold_type(arg, F32);
@@ -204,6 +272,7 @@ TEST(rows_of_f64)
 TEST(rows_of_f16)
 TEST(words_of_bf16)
 TEST(products_are_rounded)
+TEST(kept)
 #undef TEST
 
 int main(void)
@@ -211,7 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_of_f32),          cmocka_unit_test(test_rows_of_f64),
         cmocka_unit_test(test_rows_of_f16),          cmocka_unit_test(test_words_of_bf16),
-        cmocka_unit_test(test_products_are_rounded),
+        cmocka_unit_test(test_products_are_rounded), cmocka_unit_test(test_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
