@@ -21,7 +21,7 @@
 #include "ops/recurrent/recurrent.h"
 #include "passes/engine/pass.h"
 
-enum { X, W, R, MOST = 8 + 4 + RECURRENT_KEPT };
+enum { X, W, R, MOST = 8 + 4 + RECURRENT_KEPT, MOST_NUMBERS = 1 << 16 };
 
 typedef struct Layer {
     Op grad, forward, kept;
@@ -41,18 +41,34 @@ static const Layer *layer_of(const Node *n)
     return NULL;
 }
 
-/* Whether the gradient computes with the numbers that the call computes with: the same value or a wider copy of it; or, where products
- * round what they meet to the type of the call, the value that was rounded for it. */
-static bool is_same(const Node *call, const Node *grad, int operand)
+static bool is_cast(const Node *n)
+{
+    return n->op == OP_cast || n->op == OP_amp_cast;
+}
+
+/* Constants of the same numbers: states that begin with zeros, in the type of the call and in that of the gradient. */
+static bool are_equal(const Node *x, const Node *y)
+{
+    const Tensor *a = node_constant(x, MOST_NUMBERS), *b = a ? node_constant(y, MOST_NUMBERS) : NULL;
+    bool equal = b && tensor_elements(a) == tensor_elements(b);
+    for (int64_t i = 0; equal && i < tensor_elements(a); i++)
+        equal = tensor_get_f64(a, i) == tensor_get_f64(b, i);
+    return equal;
+}
+
+/* Whether the gradient computes with the numbers that the call computes with: the same value or a wider copy of it; or, of what meets in
+ * products, which round it to the type of the call, the value that was rounded for it. */
+static bool is_same(const Node *call, const Node *grad, int operand, const Cell *cell)
 {
     Node *x = in(call, operand), *y = in(grad, operand);
     if (x == y)
         return true;
     if (!x || !y)
         return false;
-    if (y->op == OP_cast && in(y, 0) == x)
+    if ((is_cast(y) && in(y, 0) == x) || are_equal(x, y))
         return true;
-    return operand <= R && dtype_is_narrow(x->type->dtype) && x->op == OP_cast && in(x, 0) == y;
+    const bool multiplied = operand <= R || operand == cell->first_state;
+    return multiplied && dtype_is_narrow(x->type->dtype) && is_cast(x) && in(x, 0) == y;
 }
 
 /* The call whose gradient it is, if that takes what the call can keep; null: it is not there, or differs. */
@@ -60,7 +76,7 @@ static Node *call_of(const Node *grad, const Layer *l, Arena *scratch)
 {
     const int n_in = recurrent_operands(l->cell), y = n_in + 1 + l->cell->states;
     Node *call = in(grad, y + 1) ? NULL : in(grad, y);
-    if (call && call->op == OP_cast)
+    if (call && is_cast(call))
         call = in(call, 0);
     if (call && call->op == OP_part)
         call = ((const PartAttr *)call->attr)->index ? NULL : in(call, 0);
@@ -73,7 +89,7 @@ static Node *call_of(const Node *grad, const Layer *l, Arena *scratch)
         !recurrent_keeps(l->cell, call->attr, own, scratch))
         return NULL;
     for (int i = 0; i < n_in; i++)
-        if (!is_same(call, grad, i))
+        if (!is_same(call, grad, i, l->cell))
             return NULL;
     return call;
 }
