@@ -70,6 +70,11 @@ add_test(NAME python/beside_torch
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && OMP_NUM_THREADS=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, torch, torchao.optim' ${CMAKE_CURRENT_SOURCE_DIR}/python/beside_torch.py $<TARGET_FILE:qcc> $<TARGET_FILE:glyphs> ${CMAKE_SOURCE_DIR} $f")
 set_tests_properties(python/beside_torch PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
 
+# Architectures of transformers as PyTorch exports them: forward, back, and on codes.
+add_test(NAME python/architectures
+         COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && OMP_NUM_THREADS=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnxruntime, onnxscript, torch, transformers' ${CMAKE_CURRENT_SOURCE_DIR}/python/architectures.py $<TARGET_FILE:qcc> $f")
+set_tests_properties(python/architectures PROPERTIES LABELS slow SKIP_RETURN_CODE 77)
+
 # What docs/migration.md says of scales and codes of other tools, by those that the interpreter has.
 add_test(NAME python/migration
          COMMAND sh -c "f=$(mktemp -d) && trap 'rm -rf $f' EXIT && PYTHONDONTWRITEBYTECODE=1 ${CMAKE_CURRENT_SOURCE_DIR}/python/oracle 'numpy, onnx' ${CMAKE_CURRENT_SOURCE_DIR}/python/migration.py $<TARGET_FILE:qcc> ${CMAKE_SOURCE_DIR} $f")
