@@ -84,7 +84,8 @@ Node *sample_recurrent_kept(Build *b, Rng *rng, int variant, Op op, Op forward, 
     Node *y = sample_recurrent(b, rng, variant, forward, cell), *ins[MOST_OPERANDS] = { NULL };
     if (!y)
         return NULL;
-    RecurrentAttr at = *(const RecurrentAttr *)y->attr;
+    RecurrentAttr at = attr_back(y);
+    at.product_type = 0;
     at.activations = (Strs){ 0 };
     at.clip = 0;
     at.linear_before_reset = true;
