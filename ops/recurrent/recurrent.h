@@ -75,9 +75,14 @@ const char *recurrent_activations(const RecurrentAttr *at, const Cell *cell, int
 /* Runs the cell over time and batch. */
 Status eval_recurrent(Eval *e, const Cell *cell);
 
+enum {
+    RECURRENT_KEPT = 2, /* results that are there for the gradient */
+    RECURRENT_OPERANDS =
+        8 + 3 + 1 + RECURRENT_KEPT, /* of a gradient, at most: the call's, what reaches its results, Y, what was kept */
+};
+
 /* Whether the slopes of a call follow from what its gates gave, and of that type the gradient takes the states to be what they were: then
  * that, and the cells, are all that has to be kept. */
-enum { RECURRENT_KEPT = 2 };
 bool recurrent_keeps(const Cell *cell, const RecurrentAttr *at, DType own, Arena *arena);
 
 /* Behind the results of a call two more, with rows like those of X, direction after direction: what the gates gave; and the cells of
@@ -273,7 +278,8 @@ void recurrent_shares(Eval *e, int64_t n, int64_t whole, double work, ParallelFn
 Node *sample_recurrent(Build *b, Rng *rng, int variant, Op op, const Cell *cell);
 
 /* The gradients of a call (ops/recurrent/recurrent_grad.c): behind the operands of the forward op stand what reaches Y, Y_h and, of
- * lstm, Y_c, and then Y itself and, or not, what the forward call kept; the results are what reaches X, W, R, B, the initial states and, of lstm, the peepholes. */
+ * lstm, Y_c, and then Y itself and, or not, what the forward call kept; the results are what reaches X, W, R, B, the initial states and,
+ * of lstm, the peepholes. */
 const Type *infer_recurrent_grad(Infer *q, const Cell *cell);
 Status eval_recurrent_grad(Eval *e, const Cell *cell);
 Node *sample_recurrent_kept(Build *b, Rng *rng, int variant, Op op, Op forward, const Cell *cell);

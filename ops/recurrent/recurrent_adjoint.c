@@ -3,11 +3,6 @@
 #include "ops/card/make.h"
 #include "ops/recurrent/recurrent.h"
 
-enum {
-    PLACES = 3, /* operands that can hold what reaches results: of Y, Y_h, Y_c */
-    MOST_OPERANDS = 8 + PLACES + 1 + RECURRENT_KEPT,
-};
-
 const Type *infer_recurrent_grad(Infer *q, const Cell *cell)
 {
     const int n_in = recurrent_operands(cell), n_y = 1 + cell->states;
@@ -66,7 +61,7 @@ void adjoint_recurrent(Build *b, const Site *s, Node **dx, Op grad, const Cell *
 {
     enum { LENGTHS = 4 };
     const int n_in = recurrent_operands(cell);
-    Node *ins[MOST_OPERANDS] = { NULL };
+    Node *ins[RECURRENT_OPERANDS] = { NULL };
     for (int i = 0; i < s->n_in; i++)
         ins[i] = s->in[i];
     for (int i = 0; i < s->n_out; i++)
@@ -81,7 +76,7 @@ void adjoint_recurrent(Build *b, const Site *s, Node **dx, Op grad, const Cell *
 
 Node *sample_recurrent_kept(Build *b, Rng *rng, int variant, Op op, Op forward, const Cell *cell)
 {
-    Node *y = sample_recurrent(b, rng, variant, forward, cell), *ins[MOST_OPERANDS] = { NULL };
+    Node *y = sample_recurrent(b, rng, variant, forward, cell), *ins[RECURRENT_OPERANDS] = { NULL };
     if (!y)
         return NULL;
     RecurrentAttr at = attr_back(y);
@@ -111,7 +106,7 @@ static void sample_kept(Build *b, Rng *rng, const RecurrentAttr *at, const Cell 
 
 Node *sample_recurrent_grad(Build *b, Rng *rng, int variant, Op op, Op forward, const Cell *cell)
 {
-    Node *y = sample_recurrent(b, rng, variant, forward, cell), *ins[MOST_OPERANDS] = { NULL };
+    Node *y = sample_recurrent(b, rng, variant, forward, cell), *ins[RECURRENT_OPERANDS] = { NULL };
     if (!y)
         return NULL;
     const DType width = make_width(in(y, 0)->type->dtype);

@@ -7,10 +7,6 @@ static const AttrSpec lstm_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, inpu
 static const AttrSpec gru_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, linear_before_reset, BOOL, false),
                                       ATTR_LAST };
 static const AttrSpec rnn_attrs[] = { RECURRENT_ATTRS, ATTR_LAST };
-static const AttrSpec lstm_kept_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false),
-                                            ATTR_OURS(RecurrentAttr, state_type, DTYPE, 0), ATTR_LAST };
-static const AttrSpec gru_kept_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, linear_before_reset, BOOL, false),
-                                           ATTR_LAST };
 static const AttrSpec lstm_grad_attrs[] = { RECURRENT_ATTRS, ATTR(RecurrentAttr, input_forget, BOOL, false),
                                             ATTR_OURS(RecurrentAttr, state_type, DTYPE, 0),
                                             ATTR_OURS(RecurrentAttr, product_type, DTYPE, 0), ATTR_LAST };
@@ -109,7 +105,7 @@ RECURRENT_CARD(rnn, 6, 2, 8, 15 | 32, "RNN");
         .max_in = n_operands,                                                                                          \
         .min_out = n_results,                                                                                          \
         .max_out = n_results,                                                                                          \
-        .attrs = word##_kept_attrs,                                                                                    \
+        .attrs = word##_attrs,                                                                                         \
         .infer = infer_##word##_kept,                                                                                  \
         .eval = eval_##word,                                                                                           \
         .sample = sample_##word##_kept,                                                                                \
@@ -129,7 +125,7 @@ KEPT_CARD(lstm, 8, 5);
 KEPT_CARD(gru, 6, 4);
 #undef KEPT_CARD
 
-#define GRAD_CARD(word, n_operands, n_results, n_kept)                                                                 \
+#define GRAD_CARD(word, n_operands, n_results, n_kept, behind)                                                         \
     static const Type *infer_##word##_grad(Infer *q)                                                                   \
     {                                                                                                                  \
         return infer_recurrent_grad(q, &cell_##word);                                                                  \
@@ -164,10 +160,9 @@ KEPT_CARD(gru, 6, 4);
         .access.refuses = true,                                                                                        \
         .amp = { AMP_FO, AMP_FO, 0, REASON_PRECISION, NULL },                                                          \
         .quant = { .in = { QUANT_FLOAT }, .out = { QUANT_FLOAT } },                                                    \
-        .brief = "What reaches the operands of " #word                                                                 \
-                 ", from the operands, what reaches its results, Y and, if it was kept, what its steps made.",         \
+        .brief = "What reaches the operands of " #word ", from the operands, what reaches its results, " behind,       \
     }
-GRAD_CARD(lstm, 12, 7, RECURRENT_KEPT);
-GRAD_CARD(gru, 9, 5, RECURRENT_KEPT);
-GRAD_CARD(rnn, 9, 5, 0);
+GRAD_CARD(lstm, 12, 7, RECURRENT_KEPT, "Y and, if it was kept, what its steps made.");
+GRAD_CARD(gru, 9, 5, RECURRENT_KEPT, "Y and, if it was kept, what its steps made.");
+GRAD_CARD(rnn, 9, 5, 0, "and Y.");
 #undef GRAD_CARD

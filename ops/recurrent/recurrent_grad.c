@@ -357,9 +357,7 @@
                       .dy = eval_has(e, (int)dy) ? eval_##T(e, (int)dy) + d * layout.y.direction : NULL,                        \
                       .gates = kept ? eval_##T(e, (int)y + 1) + d * rows * wide : NULL,                                         \
                       .c = kept ? behind : c,                                                                                   \
-                      .linear = !is_gru ? NULL                                                                                  \
-                                : kept  ? behind                                                                                \
-                                        : linear,                                                                                \
+                      .linear = kept && is_gru ? behind : linear,                                                               \
                       .h = rows_##T(e, s, n),                                                                                   \
                       .made_c = c,                                                                                              \
                       .z = kept ? dx : rows_##T(e, s, wide), /* kept: slopes follow from what gates gave */                     \

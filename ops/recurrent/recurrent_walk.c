@@ -312,9 +312,8 @@ bool recurrent_in_words(const Eval *e, const Cell *cell, DType own)
                         const int64_t *lengths, const T *xw, T *y, T *gates, T *behind)                                \
     {                                                                                                                  \
         const int64_t n = s->hidden, wide = cell->gates * n, states = s->batch * n;                                    \
-        Walk_##T w = {                                                                                                 \
-            cell, s, step, backward, lengths, xw, y, NULL, gates, behind, .at = recurrent_layout(step.at, s)           \
-        };                                                                                                             \
+        Walk_##T w = { cell, s, step,           backward,         lengths,                                             \
+                       xw,   y, .gates = gates, .behind = behind, .at = recurrent_layout(step.at, s) };                \
         w.recall = recurrent_recall_steps_##T(e, cell, s, &step);                                                      \
         recurrent_rooms_##T(e, &w.step, &w.recall);                                                                    \
         w.hr = eval_scratch(e, (size_t)(s->batch * wide), sizeof(T));                                                  \

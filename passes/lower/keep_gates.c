@@ -21,7 +21,7 @@
 #include "ops/recurrent/recurrent.h"
 #include "passes/engine/pass.h"
 
-enum { X, W, R, MOST = 8 + 4 + RECURRENT_KEPT, MOST_NUMBERS = 1 << 16 };
+enum { X, W, R, MOST_BYTES = 1 << 16 };
 
 typedef struct Layer {
     Op grad, forward, kept;
@@ -49,7 +49,7 @@ static bool is_cast(const Node *n)
 /* Constants of the same numbers: states that begin with zeros, in the type of the call and in that of the gradient. */
 static bool are_equal(const Node *x, const Node *y)
 {
-    const Tensor *a = node_constant(x, MOST_NUMBERS), *b = a ? node_constant(y, MOST_NUMBERS) : NULL;
+    const Tensor *a = node_constant(x, MOST_BYTES), *b = a ? node_constant(y, MOST_BYTES) : NULL;
     bool equal = b && tensor_elements(a) == tensor_elements(b);
     for (int64_t i = 0; equal && i < tensor_elements(a); i++)
         equal = tensor_get_f64(a, i) == tensor_get_f64(b, i);
@@ -65,7 +65,8 @@ static bool is_same(const Node *call, const Node *grad, int operand, const Cell 
         return true;
     if (!x || !y)
         return false;
-    if ((is_cast(y) && in(y, 0) == x) || are_equal(x, y))
+    const bool is_wider = dtype_bits(y->type->dtype) > dtype_bits(x->type->dtype);
+    if ((is_wider && is_cast(y) && in(y, 0) == x) || are_equal(x, y))
         return true;
     const bool multiplied = operand <= R || operand == cell->first_state;
     return multiplied && dtype_is_narrow(x->type->dtype) && is_cast(x) && in(x, 0) == y;
@@ -97,7 +98,7 @@ static Node *call_of(const Node *grad, const Layer *l, Arena *scratch)
 static Node *keeping(Build *b, Node *call, const Layer *l)
 {
     const int n_in = recurrent_operands(l->cell), n_y = 1 + l->cell->states;
-    Node *ins[MOST] = { NULL };
+    Node *ins[RECURRENT_OPERANDS] = { NULL };
     for (int i = 0; i < call->n_in; i++)
         ins[i] = in(call, i);
     return build_node_n(b, l->kept, call->attr, n_in, ins, n_y + RECURRENT_KEPT);
@@ -108,7 +109,7 @@ static Status keep_gates(Graph *g, PassRun *run)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         const Layer *l = layer_of(n);
-        Node *call = l ? call_of(n, l, run->scratch) : NULL, *ins[MOST] = { NULL };
+        Node *call = l ? call_of(n, l, run->scratch) : NULL, *ins[RECURRENT_OPERANDS] = { NULL };
         if (!call)
             continue;
         const int n_y = 1 + l->cell->states, behind = recurrent_operands(l->cell) + n_y + 1;

@@ -137,7 +137,8 @@ static bool is_float(const Node *n)
     return n->type->kind == TYPE_TENSOR && dtype_is_float(n->type->dtype);
 }
 
-static bool is_unsigned(const Candidate *k)
+/* Neither a parameter nor a buffer, by the exporter. */
+static bool is_computed(const Candidate *k)
 {
     return k->node->flags & NODE_FIXED && !k->node->label;
 }
@@ -149,7 +150,7 @@ static void by_copies(Choosing *c, Candidate *to)
     bool transposed;
     for (size_t i = 0; i < c->n; i++) {
         Candidate *twin = &c->list[i];
-        if (!is_unsigned(twin) || !is_here(c, twin) || !is_float(twin->node) || !twin->node->name ||
+        if (!is_computed(twin) || !is_here(c, twin) || !is_float(twin->node) || !twin->node->name ||
             !(is_copy(to->node, twin->node, transposed = true) || is_copy(to->node, twin->node, transposed = false)))
             continue;
         choose(twin, CHOICE_TRAINED, "a copy of a parameter");

@@ -2,7 +2,7 @@
 those of PyTorch, of all parameters that the file still has as themselves, and the engine cpu has the bits of the reference: in the model,
 its gradients, the model on codes (w8a8) and the gradients of its training.
 
-usage: architectures.py QCC FOLDER [NAME ..|all]    some that differ most, unless names are given; all: 40 minutes of exports
+usage: architectures.py QCC FOLDER [NAME ..|all]    some that differ most, unless names are given
 """
 import os
 import subprocess

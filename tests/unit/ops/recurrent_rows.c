@@ -29,33 +29,46 @@ static Node *drawn(Build *b, Rng *rng, DType d, int rank, const int64_t *dims)
     return sample_tensor(b, rng, d, rank, dims, -1, 1);
 }
 
+/* What is drawn of a layer: the types of what products meet and of the rest of its call, and of its gradient. */
+typedef struct Drawing {
+    DType own, rest, back;
+    bool whole, keeps; /* with all operands; the gradient has what the layer kept */
+} Drawing;
+
 /* Result `part` of the forward call or, behind those, of its gradient: drawn anew, and always alike. */
-static Node *part_of(Context *c, const Layer *l, const RecurrentAttr *at, DType d, bool whole, int part)
+static Node *part_of(Context *c, const Layer *l, const RecurrentAttr *at, Drawing k, int part)
 {
     Build b = fresh(c);
     Rng rng = { seed_of(l->name, (uint64_t)at->direction) };
-    const int64_t ways = at->direction == RUN_BIDIRECTIONAL ? 2 : 1, wide = l->gates * HIDDEN;
+    const int64_t ways = at->direction == RUN_BIDIRECTIONAL ? 2 : 1, wide = l->gates * HIDDEN, batch = BATCH;
     const int64_t states[2][3] = { { ways, BATCH, HIDDEN }, { BATCH, ways, HIDDEN } }, *state = states[at->layout];
     const int64_t ys[2][4] = { { STEPS, ways, BATCH, HIDDEN }, { BATCH, STEPS, ways, HIDDEN } }, *y = ys[at->layout];
-    const int64_t xs[2][3] = { { STEPS, BATCH, INPUT }, { BATCH, STEPS, INPUT } }, batch = BATCH;
-    Node *ins[8 + 3 + 1] = { NULL };
-    ins[0] = drawn(&b, &rng, d, 3, xs[at->layout]);
-    ins[1] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, INPUT });
-    ins[2] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, HIDDEN });
-    if (whole) {
-        ins[3] = drawn(&b, &rng, d, 2, (const int64_t[]){ ways, 2 * wide });
+    const int64_t xs[2][3] = { { STEPS, BATCH, INPUT }, { BATCH, STEPS, INPUT } };
+    const int kept = k.keeps ? RECURRENT_KEPT : 0, behind = l->operands + l->results + 1;
+    Node *ins[RECURRENT_OPERANDS] = { NULL };
+    ins[0] = drawn(&b, &rng, k.own, 3, xs[at->layout]);
+    ins[1] = drawn(&b, &rng, k.own, 3, (const int64_t[]){ ways, wide, INPUT });
+    ins[2] = drawn(&b, &rng, k.own, 3, (const int64_t[]){ ways, wide, HIDDEN });
+    if (k.whole) {
+        ins[3] = drawn(&b, &rng, k.rest, 2, (const int64_t[]){ ways, 2 * wide });
         ins[4] = sample_tensor(&b, &rng, I32, 1, &batch, 0, STEPS);
         for (int i = 5; i < l->operands; i++)
-            ins[i] =
-                i < 7 ? drawn(&b, &rng, d, 3, state) : drawn(&b, &rng, d, 2, (const int64_t[]){ ways, 3 * HIDDEN });
+            ins[i] = i < 7 ? drawn(&b, &rng, i == 5 ? k.own : k.rest, 3, state)
+                           : drawn(&b, &rng, k.rest, 2, (const int64_t[]){ ways, 3 * HIDDEN });
     }
-    Node *call = build_node_n(&b, l->op, at, l->operands, ins, l->results);
+    RecurrentAttr forward = *at;
+    forward.product_type = 0;
+    Node *call = build_node_n(&b, k.keeps ? l->kept : l->op, &forward, l->operands, ins, l->results + kept);
     if (part < l->results)
         return build_part(&b, call, part);
+    for (int i = 0; i < l->operands; i++)
+        ins[i] = i == 4 || !ins[i] ? ins[i] : make_cast(&b, ins[i], k.back);
     for (int i = 0; i < l->results; i++)
-        ins[l->operands + i] = drawn(&b, &rng, d, i ? 3 : 4, i ? state : y);
-    ins[l->operands + l->results] = build_part(&b, call, 0);
-    call = build_node_n(&b, l->grad, at, l->operands + l->results + 1, ins, l->n_grads);
+        ins[l->operands + i] = drawn(&b, &rng, k.back, i ? 3 : 4, i ? state : y);
+    ins[behind - 1] = make_cast(&b, build_part(&b, call, 0), k.back);
+    for (int i = 0; i < kept; i++)
+        ins[behind + i] = build_part(&b, call, l->results + i);
+    call = build_node_n(&b, l->grad, at, behind + kept, ins, l->n_grads);
     return build_part(&b, call, part - l->results);
 }
 
@@ -70,15 +83,16 @@ static Tensor *value_at(Context *c, Node *y, const Kernels *level, int threads)
 /* Behind a clip that no number reaches, activations are taken one number after the other. */
 static void hold_part(Context *c, const Layer *l, RecurrentAttr at, DType d, bool whole, int part)
 {
+    const Drawing drawing = { d, d, d, whole, false };
     RecurrentAttr one = at;
     one.clip = 1e30f;
-    Tensor *want = value_at(c, part_of(c, l, &one, d, whole, part), kernels_named("base"), 1);
+    Tensor *want = value_at(c, part_of(c, l, &one, drawing, part), kernels_named("base"), 1);
     for (int k = 0; kernels_levels[k]; k++)
         for (int threads = kernels_levels[k + 1] ? 3 : 1; threads <= 3; threads++) {
             const Kernels *level = kernels_named(kernels_levels[k]);
             if (!level)
                 continue;
-            Tensor *got = value_at(c, part_of(c, l, &at, d, whole, part), level, threads);
+            Tensor *got = value_at(c, part_of(c, l, &at, drawing, part), level, threads);
             if (got->bytes != want->bytes || memcmp(got->data, want->data, got->bytes) != 0) {
                 print_error("%s, direction %d, part %d, level %s, %d threads: other bits\n", l->name, at.direction,
                             part, kernels_levels[k], threads);
@@ -105,7 +119,8 @@ static void hold_type(Context *c, DType d)
 static Tensor *words_at(Context *c, const Layer *l, const RecurrentAttr *at, int part, bool narrow, int threads)
 {
     Parallel *pool = threads > 1 ? parallel_open(threads, NULL) : NULL;
-    Node *y = part_of(c, l, at, part < l->results ? BF16 : F32, true, part);
+    const DType d = part < l->results ? BF16 : F32;
+    Node *y = part_of(c, l, at, (Drawing){ d, d, d, true, false }, part);
     Tensor *t = value_of(c, y, &(EvalOptions){ .pool = pool, .narrow = narrow });
     parallel_close(pool);
     return t;
@@ -176,48 +191,14 @@ static Status products_are_rounded(void *arg)
     return OK;
 }
 
-/* Every result of the layer, in its own type, and of its gradient, in f32 from bf16: computed again, or from what the layer kept. */
-static Node *part_from(Context *c, const Layer *l, const RecurrentAttr *at, DType d, bool keeps, int part)
-{
-    Build b = fresh(c);
-    Rng rng = { seed_of(l->name, (uint64_t)at->direction) };
-    const int64_t ways = at->direction == RUN_BIDIRECTIONAL ? 2 : 1, wide = l->gates * HIDDEN, batch = BATCH;
-    const int64_t states[2][3] = { { ways, BATCH, HIDDEN }, { BATCH, ways, HIDDEN } }, *state = states[at->layout];
-    const int64_t ys[2][4] = { { STEPS, ways, BATCH, HIDDEN }, { BATCH, STEPS, ways, HIDDEN } };
-    const int64_t xs[2][3] = { { STEPS, BATCH, INPUT }, { BATCH, STEPS, INPUT } };
-    const DType width = d == F64 ? F64 : F32;
-    Node *ins[8 + 3 + 1 + RECURRENT_KEPT] = { NULL };
-    ins[0] = drawn(&b, &rng, d, 3, xs[at->layout]);
-    ins[1] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, INPUT });
-    ins[2] = drawn(&b, &rng, d, 3, (const int64_t[]){ ways, wide, HIDDEN });
-    ins[3] = drawn(&b, &rng, width, 2, (const int64_t[]){ ways, 2 * wide });
-    ins[4] = sample_tensor(&b, &rng, I32, 1, &batch, 0, STEPS);
-    for (int i = 5; i < l->operands; i++)
-        ins[i] = i < 7 ? drawn(&b, &rng, i == 5 ? d : width, 3, state)
-                       : drawn(&b, &rng, width, 2, (const int64_t[]){ ways, 3 * HIDDEN });
-    RecurrentAttr forward = *at;
-    forward.product_type = 0;
-    const int behind = l->operands + l->results + 1;
-    Node *call = build_node_n(&b, keeps ? l->kept : l->op, &forward, l->operands, ins,
-                              l->results + (keeps ? RECURRENT_KEPT : 0));
-    if (part < l->results)
-        return build_part(&b, call, part);
-    for (int i = 0; i < l->operands; i++)
-        ins[i] = i == 4 || !ins[i] ? ins[i] : make_cast(&b, ins[i], width);
-    for (int i = 0; i < l->results; i++)
-        ins[l->operands + i] = drawn(&b, &rng, width, i ? 3 : 4, i ? state : ys[at->layout]);
-    ins[behind - 1] = make_cast(&b, build_part(&b, call, 0), width);
-    for (int i = 0; keeps && i < RECURRENT_KEPT; i++)
-        ins[behind + i] = build_part(&b, call, l->results + i);
-    call = build_node_n(&b, l->grad, at, behind + (keeps ? RECURRENT_KEPT : 0), ins, l->n_grads);
-    return build_part(&b, call, part - l->results);
-}
-
+/* Every result of the layer and of its gradient: computed again, or from what the layer kept. */
 static void hold_kept(Context *c, const Layer *l, const RecurrentAttr *at, DType d, int part)
 {
-    Tensor *want = value_at(c, part_from(c, l, at, d, false, part), kernels_best(), 1);
+    const DType width = d == F64 ? F64 : F32;
+    const Drawing again = { d, width, width, true, false }, keeps = { d, width, width, true, true };
+    Tensor *want = value_at(c, part_of(c, l, at, again, part), kernels_best(), 1);
     for (int threads = 1; threads <= 3; threads += 2) {
-        Tensor *got = value_at(c, part_from(c, l, at, d, true, part), kernels_best(), threads);
+        Tensor *got = value_at(c, part_of(c, l, at, keeps, part), kernels_best(), threads);
         require(is_same(want, got), "%s of %s, direction %d, part %d, %d threads: what was kept gives other bits\n",
                 l->name, dtype_name(d), at->direction, part, threads);
         tensor_drop(&c->heap, got);
