@@ -157,8 +157,12 @@ static f64 divergence(const f64 *p, const f64 *q, int n)
         all_p += p[i];
         all_q += q[i];
     }
-    for (int i = 0; i < n; i++)
-        sum += p[i] / all_p * (f64)log_f32((f32)(p[i] / all_p / (q[i] / all_q)));
+    f64 term = 0;
+    for (int i = 0; i < n; i++) { /* bins beside each other often hold the same: nothing, where numbers are few */
+        if (i == 0 || p[i] != p[i - 1] || q[i] != q[i - 1])
+            term = p[i] / all_p * (f64)log_f32((f32)(p[i] / all_p / (q[i] / all_q)));
+        sum += term;
+    }
     return sum;
 }
 
