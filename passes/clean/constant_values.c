@@ -330,6 +330,83 @@ bool are_cosines_and_sines(const Node *a, const Node *b)
     return a->type == b->type && a != b && ask_both(a, b, lie_on_a_circle);
 }
 
+/* ---- a constant that is some function of another ---- */
+
+/* The first and the last numbers of both: where all of these are in one order, chance is no longer an explanation. */
+typedef struct Sample {
+    double x[256], y[256];
+    int n;
+} Sample;
+
+static Sample sample_both(Values *x, Values *y)
+{
+    Sample s;
+    s.n = x->n < (int64_t)COUNT(s.x) ? (int)x->n : (int)COUNT(s.x);
+    for (int i = 0; i < s.n; i++) {
+        const int64_t at = i < s.n / 2 ? i : x->n - s.n + i;
+        s.x[i] = value_at(x, at);
+        s.y[i] = value_at(y, at);
+    }
+    return s;
+}
+
+static bool are_in_one_order(const Sample *s)
+{
+    enum { DIFFERENT = 16 };
+    int several_x = 0, several_y = 0;
+    bool rises = true, falls = true;
+    for (int i = 0; i < s->n && (rises || falls); i++) {
+        bool new_x = true, new_y = true;
+        for (int k = 0; k < i; k++) {
+            const int x = (s->x[i] > s->x[k]) - (s->x[i] < s->x[k]), y = (s->y[i] > s->y[k]) - (s->y[i] < s->y[k]);
+            rises &= x * y >= 0 && (x || !y);
+            falls &= x * y <= 0 && (x || !y);
+            new_x &= x != 0;
+            new_y &= y != 0;
+        }
+        several_x += new_x;
+        several_y += new_y;
+    }
+    return (rises || falls) && several_x >= DIFFERENT && several_y >= DIFFERENT;
+}
+
+static bool are_on_a_line(const Sample *s)
+{
+    const double near = 1e-5;
+    int least = 0, most = 0;
+    for (int i = 1; i < s->n; i++) {
+        least = s->x[i] < s->x[least] ? i : least;
+        most = s->x[i] > s->x[most] ? i : most;
+    }
+    const double slope = (s->y[most] - s->y[least]) / (s->x[most] - s->x[least]);
+    for (int i = 0; i < s->n; i++) {
+        const double step = slope * (s->x[i] - s->x[least]);
+        if (!(fabs(s->y[least] + step - s->y[i]) <= near * (fabs(s->y[least]) + fabs(step))))
+            return false;
+    }
+    return true;
+}
+
+static bool rise_or_fall_together(Values *x, Values *y)
+{
+    const Sample s = sample_both(x, y);
+    return are_in_one_order(&s);
+}
+
+static bool rise_or_fall_in_a_line(Values *x, Values *y)
+{
+    const Sample s = sample_both(x, y);
+    return are_in_one_order(&s) && are_on_a_line(&s);
+}
+
+bool are_ordered_alike(const Node *a, const Node *b, bool in_a_line)
+{
+    return type_known(a->type) && type_known(b->type) && type_elements(a->type) == type_elements(b->type) &&
+           ask_both(a, b, in_a_line ? rise_or_fall_in_a_line : rise_or_fall_together);
+}
+
+/* ---- constants that are equal ---- */
+
 static bool have_same_bytes(Values *x, Values *y)
 {
     int64_t n, m;

@@ -34,6 +34,10 @@ bool is_sinusoidal(const Node *n);
 /* Whether a^2 + b^2 = 1 throughout, and not only with ones and zeros: cosines and sines of the same angles. */
 bool are_cosines_and_sines(const Node *a, const Node *b);
 
+/* Whether the elements of b rise, or fall, as those of a do, which has as many (`in_a_line`: in proportion): some function of a, as
+ * far as a sample of both tells that has at least 16 different numbers of each. */
+bool are_ordered_alike(const Node *a, const Node *b, bool in_a_line);
+
 /* Whether b is a (or, `transposed` and of rank 2, a with its axes swapped), bit for bit. */
 bool are_equal(const Node *a, const Node *b, bool transposed);
 

@@ -29,8 +29,14 @@ typedef struct Choosing {
 /* What becomes of a candidate, and why. */
 void choose(Candidate *k, ChoiceKind kind, const char *reason);
 
+/* Neither a parameter nor a buffer of the module, as the exporter says. */
+bool is_computed(const Candidate *k);
+
 /* Makes one state of parameters that are one: those that the exporter calls by one name, copies of one that it computed, those that --tie
  * names, and where nobody says anything a table of a Gather and a weight of a product that are equal. */
 Status find_ties(Choosing *c);
+
+/* Warns of values that the exporter computed with parameters that are trained, and that stay what they were. */
+Status tell_computed(const Choosing *c);
 
 #endif

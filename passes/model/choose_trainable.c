@@ -403,6 +403,7 @@ static Status choose_trainable(Graph *g, PassRun *run)
         choose_by_rules(&c, &c.list[i]);
     TRY(choose_by_selectors(&c));
     TRY(find_ties(&c));
+    TRY(tell_computed(&c));
     tell(&c);
     keep(&c);
     run->changes += (int64_t)c.n;

@@ -137,12 +137,6 @@ static bool is_float(const Node *n)
     return n->type->kind == TYPE_TENSOR && dtype_is_float(n->type->dtype);
 }
 
-/* Neither a parameter nor a buffer, by the exporter. */
-static bool is_computed(const Candidate *k)
-{
-    return k->node->flags & NODE_FIXED && !k->node->label;
-}
-
 /* A parameter that the model reads turned as well, a table that is also the head, is in the file twice where the exporter folds: as itself,
  * and as a value that the exporter computed.  Apart, one would be trained and the other would stay what it was. */
 static void by_copies(Choosing *c, Candidate *to)

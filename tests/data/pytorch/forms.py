@@ -112,6 +112,17 @@ def strip(nodes):
             strip(a.g.node)
 
 
+class Mixed(nn.Module):
+    """Computes with parameters alone, and reads these parameters, too: the exporter folds what it computes."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix, self.decay, self.lift = nn.Parameter(torch.rand(32)), nn.Parameter(torch.randn(32)), nn.Linear(32, 32)
+
+    def forward(self, x):
+        return x * self.mix + self.lift(x) * (1 - self.mix) + torch.exp(self.decay) * x + self.decay
+
+
 def plain(path):
     """Without what names files of the machine that wrote it."""
     m = onnx.load(path)
@@ -181,6 +192,11 @@ def main(folder):
     path = f"{folder}/graph.onnx"
     torch.onnx.export(Graph().train(), (torch.randn(4, 2), *edges), path, dynamo=True, optimize=False, verbose=False,
                       input_names=["x", "source", "to"], output_names=["logits"], external_data=False)
+    plain(path)
+    torch.manual_seed(7)
+    path = f"{folder}/mixed-dyn.onnx"
+    torch.onnx.export(Mixed(), (torch.randn(4, 32),), path, dynamo=True, verbose=False, input_names=["x"], output_names=["logits"],
+                      external_data=False)
     plain(path)
 
 
