@@ -14,7 +14,9 @@ enum {
     DEPTH = 4,            /* taps of a word */
     MOST_WORDS = 64,      /* of a result */
     MOST_SIDE = 1 << 14,  /* of what positions see */
-    MOST_BYTES = 1 << 18, /* of the words of some lines of a group, which stay in a second-level cache */
+    NEAR_BYTES = 1 << 15, /* of the words of some lines of a group, which stay in the nearest cache, */
+    MOST_BYTES = 1 << 18, /* or, where those are too few, in the one behind it */
+    FEW = 4,              /* lines for each that windows reach beyond them, which is made again for the next ones */
     SOME = 1 << 12,       /* sums at a time */
     SIGN = 0x80,
 };
@@ -41,7 +43,15 @@ typedef struct Bytes {
     char *rooms;
 } Bytes;
 
-/* Lines of positions that are taken at a time, 0 where a window does not fit. */
+/* Lines of positions that are taken at a time, where so many more are seen. */
+static int64_t lines_at_a_time(const Window *w, int64_t planes, int64_t more)
+{
+    const int64_t line = (int64_t)sizeof(u32) * planes * w->out[1], near = NEAR_BYTES / line - more;
+    const int64_t lines = near <= FEW * more ? MOST_BYTES / line - more : near;
+    return lines < w->out[0] ? lines : w->out[0];
+}
+
+/* Whether windows fit. */
 static bool bytes_fit(const CodesConv *c, const Codes *x, const Codes *filter, Bytes *b)
 {
     const Window *w = &c->w;
@@ -59,8 +69,7 @@ static bool bytes_fit(const CodesConv *c, const Codes *x, const Codes *filter, B
         return false;
     b->parts = w->stride[0];
     const int64_t more = (w->kernel[0] - 1) * w->dilation[0] / w->stride[0], planes = c->channels * b->each * b->parts;
-    b->lines = MOST_BYTES / (int64_t)sizeof(u32) / (planes * w->out[1]) - more;
-    b->lines = b->lines < w->out[0] ? b->lines : w->out[0];
+    b->lines = lines_at_a_time(w, planes, more);
     b->plane = (b->lines + more) * w->out[1];
     return b->lines > more;
 }

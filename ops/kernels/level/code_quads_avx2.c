@@ -168,13 +168,21 @@ static void pack(size_t rows, size_t words, const void *from, size_t row, u32 *t
             }                                                                                                          \
         }                                                                                                              \
         for (size_t w = t->plain; w < words; w++, part += ROWS * PARTS) {                                              \
+            __m256i even[vectors], odd[vectors];                                                                       \
             WHOLE_LOOP                                                                                                 \
             for (size_t j = 0; j < (vectors); j++) {                                                                   \
                 const __m256i column = load(x + at[t->word[w]] + j * LANES);                                           \
-                const __m256i even = evens_of(column), odd = odds_of(column);                                          \
-                for (size_t i = 0; i < ROWS; i++)                                                                      \
-                    sum[i][j] = add_pairs(add_pairs(sum[i][j], even, of_word(part[i * PARTS])), odd,                   \
-                                          of_word(part[i * PARTS + 1]));                                               \
+                even[j] = evens_of(column);                                                                            \
+                odd[j] = odds_of(column);                                                                              \
+            }                                                                                                          \
+            WHOLE_LOOP                                                                                                 \
+            for (size_t i = 0; i < ROWS; i++) { /* each weight is read once, for gcc would keep them all */            \
+                const __m256i first = of_word(part[i * PARTS]);                                                        \
+                for (size_t j = 0; j < (vectors); j++)                                                                 \
+                    sum[i][j] = add_pairs(sum[i][j], even[j], first);                                                  \
+                const __m256i second = of_word(part[i * PARTS + 1]);                                                   \
+                for (size_t j = 0; j < (vectors); j++)                                                                 \
+                    sum[i][j] = add_pairs(sum[i][j], odd[j], second);                                                  \
             }                                                                                                          \
         }                                                                                                              \
     }
@@ -419,15 +427,17 @@ static void copy_runs(size_t n, const WordRun *runs, const u32 *restrict from, u
 
 enum { HALF = LANES / 2, HALF_BYTES = HALF * DEPTH };
 
-/* Which bytes of eight words lie in a line, the first byte of the first one being `first`; the others are of padding. */
-static __m256i bytes_there(const ByteLines *l, int64_t first)
+static inline i8 within_bytes(int64_t at)
 {
-    i8 there[BYTES];
-    for (size_t i = 0; i < BYTES; i++) {
-        const int64_t at = first + (int64_t)(i / DEPTH * l->stride + i % DEPTH);
-        there[i] = at >= 0 && at < l->width ? -1 : 0;
-    }
-    return load(there);
+    return (i8)(at < -1 ? -1 : at > INT8_MAX ? INT8_MAX : at);
+}
+
+/* Which bytes of eight words, at these places behind the first one, lie in a line; the others are of padding. */
+static inline __m256i bytes_there(__m256i places, int64_t first, int64_t width)
+{
+    const __m256i before = _mm256_set1_epi8(within_bytes(-first - 1)),
+                  end = _mm256_set1_epi8(within_bytes(width - first));
+    return _mm256_and_si256(_mm256_cmpgt_epi8(places, before), _mm256_cmpgt_epi8(end, places));
 }
 
 /* Both halves of eight words as they are loaded, of a line of which not all may be read. */
@@ -442,34 +452,34 @@ static __m256i halves_within(const ByteLines *l, const u8 *line, int64_t first, 
     return load(bytes);
 }
 
-/* From the last eight words of all lines to the first: what is written behind a line is the beginning of the next one. */
+/* One line after the other: what is written behind a line is the beginning of the next one, which comes later. */
 static void byte_lines(const ByteLines *l, const u8 *x, u32 *restrict to)
 {
     const size_t n = l->n;
     const int64_t stride = (int64_t)l->stride;
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), turn = _mm256_set1_epi8((char)l->flip);
     const __m256i zero = _mm256_xor_si256(_mm256_set1_epi8((char)l->zero), turn);
-    u8 places[BYTES];
-    for (size_t i = 0; i < BYTES; i++)
-        places[i] = (u8)(i / DEPTH % HALF * l->stride + i % DEPTH);
-    const __m256i order = load(places);
-    for (size_t i = n ? (n - 1) / LANES * LANES + LANES : 0; i > 0;) {
-        i -= LANES;
-        const int64_t first = l->begin + (int64_t)i * stride, second = first + HALF * stride;
-        const bool whole = first >= 0 && second + HALF_BYTES <= l->width;
-        const __m256i there = whole ? _mm256_set1_epi8(-1) : bytes_there(l, first);
-        for (size_t k = 0; k < l->lines; k++) {
-            const int64_t at = (int64_t)(k * l->apart);
+    u8 in_line[BYTES], in_half[BYTES];
+    for (size_t i = 0; i < BYTES; i++) {
+        in_line[i] = (u8)(i / DEPTH * l->stride + i % DEPTH);
+        in_half[i] = (u8)(i / DEPTH % HALF * l->stride + i % DEPTH);
+    }
+    const __m256i places = load(in_line), order = load(in_half);
+    for (size_t k = 0; k < l->lines; k++, to += n) {
+        const int64_t at = (int64_t)(k * l->apart);
+        for (size_t i = 0; i < n; i += LANES) {
+            const int64_t first = l->begin + (int64_t)i * stride, second = first + HALF * stride;
+            const bool whole = first >= 0 && second + HALF_BYTES <= l->width;
             const bool readable = whole || (at + first >= -l->before && at + second + HALF_BYTES <= l->behind);
             const __m256i v =
                 readable ? load_halves(x + at + first, x + at + second) : halves_within(l, x + at, first, second);
-            const __m256i words = _mm256_xor_si256(_mm256_shuffle_epi8(v, order), turn);
-            const __m256i padded = _mm256_blendv_epi8(zero, words, there);
-            u32 *line = to + k * n + i;
+            __m256i words = _mm256_xor_si256(_mm256_shuffle_epi8(v, order), turn);
+            if (!whole)
+                words = _mm256_blendv_epi8(zero, words, bytes_there(places, first, l->width));
             if (k + 1 < l->lines || n - i >= LANES)
-                store(line, padded);
+                store(to + i, words);
             else
-                _mm256_maskstore_epi32((i32 *)line, _mm256_cmpgt_epi32(_mm256_set1_epi32((i32)(n - i)), lane), padded);
+                _mm256_maskstore_epi32((i32 *)to + i, _mm256_cmpgt_epi32(_mm256_set1_epi32((i32)(n - i)), lane), words);
         }
     }
 }
