@@ -1,6 +1,8 @@
 /* What choose-trainable tells of its choices, and ties that no text can state. */
+#include <math.h>
 #include <string.h>
 
+#include "passes/clean/constant_values.h"
 #include "passes/engine/pass.h"
 #include "passes/recipe/choices.h"
 #include "support/language.h"
@@ -176,12 +178,88 @@ static void aliases_are_parameters_of_their_own(void **state)
     language_close(&l);
 }
 
+/* ---- what is some function of a parameter ---- */
+
+static double random_like(double i)
+{
+    return sin(12.9898 * i) * 3;
+}
+
+static double one_less(double i)
+{
+    return 1 - random_like(i);
+}
+
+static double power(double i)
+{
+    return exp(random_like(i));
+}
+
+static double bowl(double i)
+{
+    return random_like(i) * random_like(i);
+}
+
+static double cut_off(double i)
+{
+    return random_like(i) > 1 ? 1 : random_like(i);
+}
+
+static double another(double i)
+{
+    return sin(78.233 * i);
+}
+
+static double few(double i)
+{
+    return floor(random_like(i));
+}
+
+static Node *numbers(Language *l, Graph *g, int64_t n, double (*of)(double i))
+{
+    Build b = build_at_end(g);
+    Tensor *t = tensor_new(&l->arena, type_vector(&l->ir.types, F32, n));
+    for (int64_t i = 0; i < n; i++)
+        tensor_set_f64(t, i, of((double)i));
+    return build_typed(&b, OP_param, &(ValueAttr){ payload_of(&l->arena, t) }, 0, NULL, t->type);
+}
+
+/* Some, as many as a sample has, and more than a window. */
+static void functions_of_a_parameter_keep_its_order(void **state)
+{
+    static const struct {
+        double (*of)(double i);
+        bool ordered, in_a_line;
+    } wants[] = { { random_like, true, true }, { one_less, true, true }, { power, true, false },
+                  { cut_off, true, false },    { bowl, false, false },   { another, false, false },
+                  { few, false, false } };
+    static const int64_t counts[] = { 8, 40, 256, 100000 };
+    Language l;
+    (void)state;
+    language_open(&l);
+    Graph *g = graph_new(&l.ir, &l.arena, "f");
+    for (size_t k = 0; k < COUNT(counts); k++) {
+        const Node *a = numbers(&l, g, counts[k], random_like), *more = numbers(&l, g, counts[k] + 1, random_like);
+        const bool enough = counts[k] > 8;
+        for (size_t i = 0; i < COUNT(wants); i++) {
+            const Node *b = numbers(&l, g, counts[k], wants[i].of);
+            check_that(are_ordered_alike(a, b, false) == (enough && wants[i].ordered), "%d of %d", (int)i,
+                       (int)counts[k]);
+            check_that(are_ordered_alike(a, b, true) == (enough && wants[i].in_a_line), "%d of %d", (int)i,
+                       (int)counts[k]);
+        }
+        assert_false(are_ordered_alike(a, more, false));
+    }
+    language_close(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices_have_reasons),
         cmocka_unit_test(transposed_ties_are_tied_again),
         cmocka_unit_test(aliases_are_parameters_of_their_own),
+        cmocka_unit_test(functions_of_a_parameter_keep_its_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
