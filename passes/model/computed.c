@@ -14,18 +14,25 @@ static bool stays(const Candidate *k)
            dtype_is_float(k->node->type->dtype);
 }
 
-/* The parameter that the numbers were made of; where several are in their order, one in proportion to them. */
-static const Candidate *computed_with(const Choosing *c, const Candidate *k)
+/* The first parameter that the numbers may have been made of, and how many others are as likely: those in proportion to them are more so
+ * than those that are only in their order. */
+static const Candidate *computed_with(const Choosing *c, const Candidate *k, size_t *others)
 {
     const Candidate *found = NULL;
+    bool in_a_line = false;
     for (size_t i = 0; i < c->n; i++) {
         const Candidate *p = &c->list[i];
         if (p->choice.kind != CHOICE_TRAINED || !(p->node->flags & NODE_PARAMETER) ||
             !are_ordered_alike(p->node, k->node, false))
             continue;
-        if (are_ordered_alike(p->node, k->node, true))
-            return p;
-        found = found ? found : p;
+        const bool line = are_ordered_alike(p->node, k->node, true);
+        if (!found || (line && !in_a_line)) {
+            found = p;
+            in_a_line = line;
+            *others = 0;
+        } else if (line == in_a_line) {
+            ++*others;
+        }
     }
     return found;
 }
@@ -34,14 +41,19 @@ Status tell_computed(const Choosing *c)
 {
     Message *m = NULL;
     for (size_t i = 0; i < c->n; i++) {
-        const Candidate *k = &c->list[i], *with = stays(k) ? computed_with(c, k) : NULL;
+        size_t others = 0;
+        const Candidate *k = &c->list[i], *with = stays(k) ? computed_with(c, k, &others) : NULL;
         if (!with)
             continue;
         if (!m)
             m = message_new(c->run->diag, SEVERITY_WARNING, OK, NOWHERE,
                             "values that the exporter computed rise or fall with the numbers of parameters: they were "
                             "computed with those, it seems, and stay what they are while those are trained");
-        message_at(m, "%s with %s", k->node->name ? k->node->name : "a Constant", with->choice.path);
+        const char *name = k->node->name ? k->node->name : "a Constant";
+        if (others)
+            message_at(m, "%s with %s or %zu other%s", name, with->choice.path, others, others == 1 ? "" : "s");
+        else
+            message_at(m, "%s with %s", name, with->choice.path);
     }
     if (!m)
         return OK;

@@ -118,9 +118,11 @@ class Mixed(nn.Module):
     def __init__(self):
         super().__init__()
         self.mix, self.decay, self.lift = nn.Parameter(torch.rand(32)), nn.Parameter(torch.randn(32)), nn.Linear(32, 32)
+        self.ramp, self.steeper = nn.Parameter(torch.arange(32) / 32), nn.Parameter(torch.arange(32) / 16 + 1)
 
     def forward(self, x):
-        return x * self.mix + self.lift(x) * (1 - self.mix) + torch.exp(self.decay) * x + self.decay
+        y = x * self.mix + self.lift(x) * (1 - self.mix) + torch.exp(self.decay) * x + self.decay
+        return y * self.ramp + x * (2 - self.ramp) + self.steeper
 
 
 def plain(path):
