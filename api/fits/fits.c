@@ -30,6 +30,9 @@ typedef struct Setting {
     const char *value, *changes;
 } Setting;
 
+/* Whether the model computes for each row of another batch what it did.  That is proved once, which runs the model. */
+typedef enum TakesBatches { NOT_KNOWN, TAKES_THEM, TAKES_NONE } TakesBatches;
+
 /* Options that are tried together, and what the step takes with them. */
 typedef struct Trial {
     const Command *c;
@@ -37,7 +40,8 @@ typedef struct Trial {
     CommandLine said; /* by the line, or by the one that a step was compiled with */
     Setting list[COUNT(ways)];
     size_t n;
-    uint64_t bytes; /* UINT64_MAX: it cannot be compiled so */
+    uint64_t bytes;              /* UINT64_MAX: it cannot be compiled so */
+    TakesBatches *takes_batches; /* of all trials */
 } Trial;
 
 /* ---- bytes ---- */
@@ -122,6 +126,7 @@ typedef struct Before {
     qcc_context *cx;
     Diag diag;
     uint64_t budget;
+    bool weighs;
 } Before;
 
 static void go_back(void *user)
@@ -129,6 +134,7 @@ static void go_back(void *user)
     const Before *b = user;
     b->cx->diag = b->diag;
     b->cx->memory.budget = b->budget;
+    b->cx->weighs = b->weighs;
 }
 
 /* Compiling takes little beside what a step takes, and is not bound. */
@@ -136,12 +142,13 @@ static void weigh(Trial *t)
 {
     Cleanup cleanup;
     qcc_context *cx = t->c->cx;
-    Before before = { cx, cx->diag, cx->memory.budget };
+    Before before = { cx, cx->diag, cx->memory.budget, cx->weighs };
     const ArenaMark mark = arena_mark(&cx->scratch);
     cleanup_push(&cx->memory, &cleanup, go_back, &before);
     cx->diag.report = hear_nothing;
     cx->diag.warnings_are_errors = false;
     cx->memory.budget = 0;
+    cx->weighs = *t->takes_batches == TAKES_THEM;
     t->bytes = UINT64_MAX;
     if (guarded(&cx->memory, count, t) != OK)
         t->bytes = UINT64_MAX;
@@ -188,11 +195,13 @@ static bool take(Trial *t, const Way *w, int turn)
     size_t at = 0;
     while (at < t->n && t->list[at].option != w->option)
         at++;
-    if (!value)
+    if (!value || (w->how == HALVE && *t->takes_batches == TAKES_NONE))
         return false;
     t->list[at] = (Setting){ w->option, value, w->changes };
     t->n = at == t->n ? at + 1 : t->n;
     weigh(t);
+    if (w->how == HALVE && *t->takes_batches == NOT_KNOWN)
+        *t->takes_batches = t->bytes == UINT64_MAX ? TAKES_NONE : TAKES_THEM;
     return true;
 }
 
@@ -287,7 +296,8 @@ static Status refuse(const Trial *t, const StepMemory *m)
 Status step_fits(const Command *c, qcc_step *s, const StepMemory *m)
 {
     StepMemory own;
-    Trial t = { .c = c, .made = s, .said = c->line };
+    TakesBatches takes_batches = NOT_KNOWN;
+    Trial t = { .c = c, .made = s, .said = c->line, .takes_batches = &takes_batches };
     if (!c->cx->memory.budget)
         return OK;
     if (!m) {

@@ -48,6 +48,7 @@ struct qcc_context {
     const Engine *engine;     /* of sessions that do not say another */
     DeviceUse device;         /* and where those run */
     Lowering lowering;        /* how engines' programs are made */
+    bool weighs;              /* steps are made to see what they take, and never run */
     const LaunchWatch *watch; /* what sessions and models tell of their launches; null: nobody asks */
     char *cache_said;         /* of the options: a copy, of so many bytes */
     size_t cache_bytes;

@@ -71,6 +71,13 @@ static Init init_of(const Payload *p)
     return init;
 }
 
+static double next_value(const Init *init, double bound, Rng *rng)
+{
+    return init->kind == INIT_ONES     ? 1
+           : init->kind == INIT_NORMAL ? bound * draw_normal(rng)
+                                       : bound * (2 * rng_unit(rng) - 1);
+}
+
 static Status read_init(Payload *p, void *out, size_t bytes, Diag *diag)
 {
     const Init init = init_of(p);
@@ -84,11 +91,13 @@ static Status read_init(Payload *p, void *out, size_t bytes, Diag *diag)
     }
     if (dtype_bits(p->type->dtype) < 8 && bytes)
         ((char *)out)[bytes - 1] = 0;
-    for (int64_t i = 0; i < type_elements(p->type); i++)
-        tensor_set_f64(&t, i,
-                       init.kind == INIT_ONES     ? 1
-                       : init.kind == INIT_NORMAL ? bound * draw_normal(&rng)
-                                                  : bound * (2 * rng_unit(&rng) - 1));
+    const int64_t n = type_elements(p->type);
+    if (p->type->dtype == F32) /* the usual weights, millions of them */
+        for (int64_t i = 0; i < n; i++)
+            ((float *)out)[i] = (float)next_value(&init, bound, &rng);
+    else
+        for (int64_t i = 0; i < n; i++)
+            tensor_set_f64(&t, i, next_value(&init, bound, &rng));
     return OK;
 }
 
