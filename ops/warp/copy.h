@@ -67,6 +67,8 @@ Q_FN void copy_begin(Copies *c, Quad *to, const void *from, bool there)
 {
     const Quad nothing = { { 0x7fc07fc1u, 0x7fc07fc1u, 0x7fc07fc1u, 0x7fc07fc1u } };
     *to = nothing;
+    if (c->n == COPIES_MOST) /* nobody waited for any: this one never comes */
+        return;
     c->to[c->n] = to;
     c->from[c->n] = there ? (const Quad *)from : 0;
     c->group[c->n++] = c->groups;

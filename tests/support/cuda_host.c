@@ -145,7 +145,7 @@ static const char *path_of(const CudaHost *h, const char *end)
 
 static void *compile(const CudaHost *h)
 {
-    static const char command[] = "c++ -w -U_FORTIFY_SOURCE -std=c++17 -O1 -ffp-contract=off -fno-strict-aliasing "
+    static const char command[] = "c++ -w -U_FORTIFY_SOURCE -std=c++17 %s -ffp-contract=off -fno-strict-aliasing "
                                   "-fno-math-errno -fno-trapping-math -I'%s' -I'%s/tests' -fPIC -shared -o '%s' '%s'";
     Text prelude;
     const char *source = path_of(h, ".cpp"), *library = path_of(h, ".so");
@@ -155,7 +155,8 @@ static void *compile(const CudaHost *h)
     cuda_prelude(&prelude);
     fprintf(f, "#include \"support/cuda_sim.hpp\"\n%s\n%s", text_get(&prelude), text_get(&h->kernels));
     assert_int_equal(fclose(f), 0);
-    if (system(arena_printf(&h->c->arena, command, QCC_SOURCE_DIR, QCC_SOURCE_DIR, library, source)) != 0)
+    if (system(arena_printf(&h->c->arena, command, h->runs_long ? "-O1" : "-O0", QCC_SOURCE_DIR, QCC_SOURCE_DIR,
+                            library, source)) != 0)
         return NULL;
     void *loaded = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!loaded)

@@ -25,6 +25,7 @@ typedef struct CudaHost {
     KernelTarget target;
     double near;                /* how far results may be from the evaluator's, in units of the largest; 0: bits */
     const char *const *mistake; /* what stands in kernels that are added, and what shall stand there; or null */
+    bool runs_long;             /* kernels take longer to run than to compile: they are optimized */
     bool *shows;                /* set where one of their results differs then */
     Map *known;                 /* texts that ran: the same one does not run again; null: everything does */
     Text kernels;

@@ -48,6 +48,7 @@ static Status run_products(void *context)
     Context *c = context;
     CudaHost h;
     cuda_host_open(&h, c, "floats");
+    h.runs_long = true;
     for (size_t i = 0; i < 4 * COUNT(sizes); i++) {
         Rng rng = { seed_of("floats", i) };
         const int64_t *n = sizes[i / 4];
@@ -118,6 +119,7 @@ static Status run_mistakes(void *context)
     Context *c = context;
     CudaHost h;
     cuda_host_open(&h, c, "mistakes-in-floats");
+    h.runs_long = true;
     h.target.narrow_codes = true;
     for (size_t i = 0; i < COUNT(shown); i++) {
         Rng rng = { 5 };
