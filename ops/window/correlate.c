@@ -123,16 +123,19 @@ static bool pair_bf16(const Correlation *c, const Block *u, int64_t image, int64
 /* A vector at a time, which the compiler does not make of it by itself. */
 #define BIAS(T)                                                                                                        \
     typedef T Wide_##T __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));                                \
-    void add_bias_##T(T *y, const T *bias, int64_t rows, int64_t n, int64_t stride)                                    \
+    static inline void biased_##T(T *to, const T *from, T bias, int64_t n)                                             \
     {                                                                                                                  \
         enum { WIDE = 64 / sizeof(T) };                                                                                \
-        for (int64_t i = 0; bias && i < rows; i++, y += stride) {                                                      \
-            int64_t j = 0;                                                                                             \
-            for (; j + WIDE <= n; j += WIDE)                                                                           \
-                *(Wide_##T *)(void *)(y + j) += bias[i];                                                               \
-            for (; j < n; j++)                                                                                         \
-                y[j] += bias[i];                                                                                       \
-        }                                                                                                              \
+        int64_t j = 0;                                                                                                 \
+        for (; j + WIDE <= n; j += WIDE)                                                                               \
+            *(Wide_##T *)(void *)(to + j) = *(const Wide_##T *)(const void *)(from + j) + bias;                        \
+        for (; j < n; j++)                                                                                             \
+            to[j] = from[j] + bias;                                                                                    \
+    }                                                                                                                  \
+    void add_bias_##T(T *y, const T *bias, int64_t rows, int64_t n, int64_t stride)                                    \
+    {                                                                                                                  \
+        for (int64_t i = 0; bias && i < rows; i++, y += stride)                                                        \
+            biased_##T(y, y, bias[i], n);                                                                              \
     }
 BIAS(f32)
 BIAS(f64)
@@ -320,14 +323,16 @@ static void frames_see(const Correlation *c, const void *frames, const int64_t *
             position_next(c->w.rank, c->w.out, at);                                                                    \
         }                                                                                                              \
     }                                                                                                                  \
-    /* Results of some images to where they stand. */                                                                  \
-    static void place_all_##N(const Correlation *c, const Block *u, const S *from, S *y)                               \
+    /* Results of some images to where they stand, with their bias unless they lie apart: then they have it. */        \
+    static void place_all_##N(const Correlation *c, const Block *u, const S *from, const S *bias, S *y)                \
     {                                                                                                                  \
         const int64_t image = c->groups * c->results * c->size;                                                        \
         for (int64_t i = 0; i < u->n_rows; i++)                                                                        \
             for (int64_t m = 0; m < u->images; m++, from += u->n)                                                      \
                 if (c->apart)                                                                                          \
                     place_##N(c, u, from, y + m * image + i * c->size);                                                \
+                else if (bias)                                                                                         \
+                    biased_##S(y + m * image + i * c->size, from, bias[i], u->n);                                      \
                 else                                                                                                   \
                     memcpy(y + m * image + i * c->size, from, (size_t)u->n * sizeof(S));                               \
     }                                                                                                                  \
@@ -346,11 +351,12 @@ static void frames_see(const Correlation *c, const void *frames, const int64_t *
             DIRECT_##N(c->kernels, &p, filter + u->result * k, x + u->first, to, placed + c->placed);                  \
         else                                                                                                           \
             multiply_##N(c, u, filter + u->result * k, to, p.ldc, placed + c->placed);                                 \
-        add_bias_##S(to, bias, u->n_rows, n, (int64_t)p.ldc);                                                          \
+        if (!is_placed(c) || c->apart || c->taker.take)                                                                \
+            add_bias_##S(to, bias, u->n_rows, n, (int64_t)p.ldc);                                                      \
         if (c->taker.take)                                                                                             \
             store_all(c, u, first + u->first, (const f32 *)(const void *)to);                                          \
         else if (is_placed(c))                                                                                         \
-            place_all_##N(c, u, to, y);                                                                                \
+            place_all_##N(c, u, to, bias, y);                                                                          \
     }
 CORRELATE(f32, f32, f32)
 CORRELATE(f64, f64, f64)
