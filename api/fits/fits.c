@@ -30,7 +30,8 @@ typedef struct Setting {
     const char *value, *changes;
 } Setting;
 
-/* Whether the model computes for each row of another batch what it did.  That is proved once, which runs the model. */
+/* Whether the model computes for each row of another batch what it did.  That is proved, which runs the model, of the first one that is
+ * tried; a step that is compiled to run proves its own. */
 typedef enum TakesBatches { NOT_KNOWN, TAKES_THEM, TAKES_NONE } TakesBatches;
 
 /* Options that are tried together, and what the step takes with them. */

@@ -38,6 +38,12 @@ static bool is_placed(const Correlation *c)
     return c->apart || c->span > 1 || c->taker.take;
 }
 
+/* Whether they are copied from there, line by line: the bias is added on the way. */
+static bool is_copied(const Correlation *c)
+{
+    return is_placed(c) && !c->apart && !c->taker.take;
+}
+
 static int64_t rows_of_tile(const Correlation *c)
 {
     return c->is_bf16 ? (int64_t)kernels_pairs_bf16(c->kernels)->rows
@@ -351,7 +357,7 @@ static void frames_see(const Correlation *c, const void *frames, const int64_t *
             DIRECT_##N(c->kernels, &p, filter + u->result * k, x + u->first, to, placed + c->placed);                  \
         else                                                                                                           \
             multiply_##N(c, u, filter + u->result * k, to, p.ldc, placed + c->placed);                                 \
-        if (!is_placed(c) || c->apart || c->taker.take)                                                                \
+        if (!is_copied(c))                                                                                             \
             add_bias_##S(to, bias, u->n_rows, n, (int64_t)p.ldc);                                                      \
         if (c->taker.take)                                                                                             \
             store_all(c, u, first + u->first, (const f32 *)(const void *)to);                                          \
